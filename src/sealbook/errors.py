@@ -1,0 +1,79 @@
+"""Every error that Sealbook raises on purpose: one root, and classes by what the caller should do next."""
+
+from __future__ import annotations
+
+
+class SealbookError(Exception):
+    """The root. Says what happened; `remedy` says the way out."""
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class InvalidInput(SealbookError, ValueError):
+    """A value that no correct caller would pass. Nothing was changed."""
+
+    def __init__(
+        self, message: str, *, field: str | None = None, value: object = None, remedy: str | None = None
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.field = field
+        self.value = value
+
+    @classmethod
+    def of(cls, field: str, value: object, expected: str) -> InvalidInput:
+        """Name the field, its value and what would have been right."""
+        return cls(f"{field} {value!r} is not valid: expected {expected}", field=field, value=value)
+
+
+class ConfigError(SealbookError):
+    """A configuration file, a URL or an option is wrong. Nothing was started."""
+
+
+class Transient(SealbookError):
+    """It failed this time; the same call may succeed later."""
+
+
+class QuotaExceeded(Transient):
+    """A quota is used up. `retry_after` is the wait in seconds that the server asked for, if it did."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.retry_after = retry_after
+
+
+class Permanent(SealbookError):
+    """It will fail again until somebody changes something."""
+
+
+class IllegalMove(Permanent):
+    """The table of state moves has no such move. Nothing was written."""
+
+
+class Conflict(Permanent):
+    """What is stored contradicts what was asked. The stored fact stands; nothing of the call was written."""
+
+
+class AlreadySealed(Conflict):
+    """The raw partition is sealed, by this run or a racing writer, and is immutable."""
+
+
+class NotFound(Permanent):
+    """The thing named does not exist."""
+
+
+class Corrupt(Permanent):
+    """Stored data does not say what its seal, digest or format promises."""
+
+
+class NotMigrated(ConfigError):
+    """The ledger's tables are not of the version that this Sealbook needs."""
+
+
+class MissingExtra(ConfigError):
+    """An optional dependency is not installed."""
+
+
+class UnknownOutcome(SealbookError):
+    """The connection was lost during commit: the write may or may not have happened."""

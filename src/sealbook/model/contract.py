@@ -1,0 +1,177 @@
+"""What a query's raw partitions must look like, for each schema_version, and the query itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+
+from sealbook.errors import InvalidInput
+from sealbook.model.keys import check_name
+from sealbook.model.verdict import Severity
+
+RESERVED_COLUMNS = ("source", "customer_id", "logical_date", "run_id", "schema_version")
+"""Columns that every published table has besides those of its contract."""
+
+_COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]{0,127}")
+_SCHEMA_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,62}")
+
+
+class ColumnType(StrEnum):
+    """Types that a column can have, by their Spark SQL names."""
+
+    STRING = "string"
+    BOOLEAN = "boolean"
+    INT = "int"
+    BIGINT = "bigint"
+    FLOAT = "float"
+    DOUBLE = "double"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the payload; a required one is never null or absent."""
+
+    name: str
+    type: ColumnType
+    required: bool = False
+
+    def __post_init__(self) -> None:
+        if _COLUMN_NAME.fullmatch(self.name) is None:
+            raise InvalidInput.of("column", self.name, "a lower-case letter, then a-z, 0-9 and _")
+        if self.name in RESERVED_COLUMNS:
+            raise InvalidInput.of("column", self.name, f"none of {', '.join(RESERVED_COLUMNS)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A business rule: a Spark SQL expression that must hold in each row, but for what is tolerated.
+
+    The rule fails when its violations are more than `max_count` and more than `max_share` of the rows.
+    """
+
+    name: str
+    expression: str
+    max_share: float = 0.0
+    max_count: int = 0
+    severity: Severity = Severity.ERROR
+
+    def __post_init__(self) -> None:
+        check_name("rule", self.name)
+        if not self.expression.strip():
+            raise InvalidInput.of(f"rule {self.name} expression", self.expression, "a Spark SQL expression")
+        if not 0.0 <= self.max_share <= 1.0:
+            raise InvalidInput.of(f"rule {self.name} max_share", self.max_share, "a share from 0 to 1")
+        if self.max_count < 0:
+            raise InvalidInput.of(f"rule {self.name} max_count", self.max_count, "a whole number from 0")
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """Bounds of a partition's row count: absolute, and relative to the mean of its last accepted runs."""
+
+    min: int | None = None
+    max: int | None = None
+    min_ratio: float | None = None
+    max_ratio: float | None = None
+    last: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("min", "max", "min_ratio", "max_ratio"):
+            bound = getattr(self, name)
+            if bound is not None and bound < 0:
+                raise InvalidInput.of(f"row_count {name}", bound, "a number from 0")
+        if self.last < 1:
+            raise InvalidInput.of("row_count last", self.last, "a whole number from 1")
+        for low, high in (("min", "max"), ("min_ratio", "max_ratio")):
+            least, most = getattr(self, low), getattr(self, high)
+            if least is not None and most is not None and least > most:
+                raise InvalidInput.of(f"row_count {low}", least, f"at most {high}, which is {most}")
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What the partitions of one `(query_name, schema_version)` must hold to be accepted (R-VER-1)."""
+
+    query_name: str
+    schema_version: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+    date_column: str | None = None
+    rules: tuple[Rule, ...] = ()
+    allow_empty: bool = False
+    strict: bool = False
+    row_count: RowCount = RowCount()
+
+    def __post_init__(self) -> None:
+        check_name("query_name", self.query_name)
+        check_schema_version(self.schema_version)
+        if not self.columns:
+            raise InvalidInput.of("columns", self.columns, "at least one column")
+        names = [column.name for column in self.columns]
+        _check_distinct("columns", names)
+        _check_distinct("primary_key", self.primary_key)
+        _check_distinct("rules", [rule.name for rule in self.rules])
+        for name in self.primary_key:
+            if name not in names:
+                raise InvalidInput.of("primary_key", name, f"a column of the contract: {', '.join(names)}")
+        if self.date_column is not None:
+            kind = {column.name: column.type for column in self.columns}.get(self.date_column)
+            if kind not in (ColumnType.STRING, ColumnType.DATE):
+                raise InvalidInput.of(
+                    "date_column", self.date_column, "a column of the contract, of type string or date"
+                )
+
+    @property
+    def hash(self) -> str:
+        """A stable digest of everything that the contract says."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A configured query: its text, its present schema_version, and a contract for each version."""
+
+    source: str
+    name: str
+    text: str
+    schema_version: str
+    contracts: Mapping[str, Contract] = field(repr=False)
+    api_version: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name("source", self.source)
+        check_name("query_name", self.name)
+        if not self.text.strip():
+            raise InvalidInput.of(f"query {self.name} text", self.text, "the text of a query")
+        if self.schema_version not in self.contracts:
+            raise InvalidInput.of(
+                f"query {self.name} schema_version",
+                self.schema_version,
+                f"one that has a contract: {', '.join(self.contracts) or 'none has'}",
+            )
+
+    @property
+    def hash(self) -> str:
+        """The digest of the text, recorded with every extraction (`query_hash`)."""
+        return sha256(self.text.encode()).hexdigest()
+
+
+def check_schema_version(value: object) -> None:
+    """Refuse a schema_version that could not be part of a path."""
+    if not isinstance(value, str) or _SCHEMA_VERSION.fullmatch(value) is None:
+        raise InvalidInput.of(
+            "schema_version", value, "a letter or digit, then at most 62 letters, digits, dots, _ and -"
+        )
+
+
+def _check_distinct(field_name: str, names: list[str] | tuple[str, ...]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InvalidInput.of(field_name, repeated[0], "each name once")

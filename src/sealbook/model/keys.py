@@ -1,0 +1,93 @@
+"""Identity: which slice (PartitionKey), and which execution attempt of it (RunId)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Self
+
+from sealbook.errors import InvalidInput
+
+GOOGLE_ADS = "google_ads"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_CUSTOMER_ID = re.compile(r"[0-9A-Za-z_]{1,64}")
+_GOOGLE_ADS_CUSTOMER_ID = re.compile(r"[0-9]{10}")
+_HYPHENATED_CUSTOMER_ID = re.compile(r"([0-9]{3})-([0-9]{3})-([0-9]{4})")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PartitionKey:
+    """A logical partition: one source, customer, query and UTC day (R-KEY-1)."""
+
+    source: str
+    customer_id: str
+    query_name: str
+    logical_date: date
+
+    def __post_init__(self) -> None:
+        check_name("source", self.source)
+        check_customer_id(self.source, self.customer_id)
+        check_name("query_name", self.query_name)
+        # A datetime is a date to isinstance; as a key it would smuggle in a time of day.
+        if not isinstance(self.logical_date, date) or isinstance(self.logical_date, datetime):
+            raise InvalidInput.of("logical_date", self.logical_date, "a datetime.date")
+
+    @classmethod
+    def parse(cls, text: str) -> PartitionKey:
+        """Read the text form, `google_ads/1234567890/campaign_daily/2026-01-01`."""
+        parts = text.split("/") if isinstance(text, str) else []
+        if len(parts) != 4:
+            raise InvalidInput.of("partition key", text, "source/customer_id/query_name/YYYY-MM-DD")
+        source, customer_id, query_name, day = parts
+        return cls(source, customer_id, query_name, parse_date("logical_date", day))
+
+    def __str__(self) -> str:
+        return f"{self.source}/{self.customer_id}/{self.query_name}/{self.logical_date.isoformat()}"
+
+
+class RunId(str):
+    """A ULID: 26 characters of upper-case Crockford base 32, whose text order is time order (R-RUN-1)."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        """Check the text."""
+        if not isinstance(text, str) or _ULID.fullmatch(text) is None:
+            raise InvalidInput.of("run_id", text, "a ULID such as 01J8ZQ6T5N8W3Y2V7R4K9M0XCE, upper case")
+        return super().__new__(cls, text)
+
+
+def check_name(field: str, value: object) -> None:
+    """Refuse anything but the form of `source` and `query_name` (R-KEY-2)."""
+    if not isinstance(value, str) or _NAME.fullmatch(value) is None:
+        raise InvalidInput.of(field, value, "a lower-case letter, then at most 62 of a-z, 0-9 and _")
+
+
+def check_customer_id(source: str, value: object) -> None:
+    """Refuse anything but a canonical customer id of that source (R-KEY-2)."""
+    if source == GOOGLE_ADS:
+        if not isinstance(value, str) or _GOOGLE_ADS_CUSTOMER_ID.fullmatch(value) is None:
+            raise InvalidInput.of("customer_id", value, "exactly ten digits for google_ads, no hyphens")
+    elif not isinstance(value, str) or _CUSTOMER_ID.fullmatch(value) is None:
+        raise InvalidInput.of("customer_id", value, "1 to 64 of 0-9, A-Z, a-z and _")
+
+
+def normalise_customer_id(text: str) -> str:
+    """Turn `123-456-7890` into `1234567890` and leave all else alone; for the edge only (R-KEY-2)."""
+    match = _HYPHENATED_CUSTOMER_ID.fullmatch(text)
+    return "".join(match.groups()) if match else text
+
+
+def parse_date(field: str, text: object) -> date:
+    """Read a calendar day in the one accepted form, YYYY-MM-DD."""
+    # date.fromisoformat alone would also take 20260101 and 2026-W01-4.
+    if isinstance(text, str) and _DATE.fullmatch(text):
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            pass
+    raise InvalidInput.of(field, text, "a calendar day, YYYY-MM-DD")

@@ -1,0 +1,139 @@
+"""The state of a partition, and the whole table of its legal moves (R-STATE-3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from enum import StrEnum
+
+from sealbook.errors import IllegalMove
+from sealbook.model.keys import PartitionKey, RunId
+from sealbook.model.verdict import Verdict
+
+
+class Status(StrEnum):
+    """Whether a partition is safe to consume."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """One row of the state ledger, in the columns of the v1 contract."""
+
+    source: str
+    customer_id: str
+    query_name: str
+    logical_date: date
+    status: Status
+    current_run_id: RunId | None
+    schema_version: str | None
+    record_count: int | None
+    updated_at: datetime | None
+    error_message: str | None
+    attempt_count: int
+
+    @classmethod
+    def pending(cls, key: PartitionKey) -> PartitionState:
+        """Return the state of a key that has no row (R-STATE-1)."""
+        return cls(
+            key.source, key.customer_id, key.query_name, key.logical_date,
+            status=Status.PENDING,
+            current_run_id=None,
+            schema_version=None,
+            record_count=None,
+            updated_at=None,
+            error_message=None,
+            attempt_count=0,
+        )  # fmt: skip
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition that this is the state of."""
+        return PartitionKey(self.source, self.customer_id, self.query_name, self.logical_date)
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """A control action: try a failed partition again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reprocess:
+    """A control action: schedule a new attempt and leave the state as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """A control action: give authority back to an earlier accepted run."""
+
+    run_id: RunId
+    schema_version: str
+    record_count: int
+
+
+Move = Verdict | Requeue | Reprocess | Rollback
+
+
+def next_state(state: PartitionState, move: Move, at: datetime) -> PartitionState:
+    """Return the state after a move made at a time, or raise IllegalMove: the table of R-STATE-3."""
+    match move:
+        case Verdict(accepted=True):
+            return _accepted(state, move, at)
+        case Verdict():
+            return _rejected(state, move, at)
+        case Requeue() if state.status is Status.FAILED:
+            return replace(state, status=Status.PENDING, error_message=None, updated_at=at)
+        case Reprocess() if state.status is not Status.PENDING:
+            return state
+        case Rollback() if (
+            state.status is Status.SUCCESS
+            and state.current_run_id is not None
+            and move.run_id < state.current_run_id
+            and move.schema_version == state.schema_version
+        ):
+            return replace(state, current_run_id=move.run_id, record_count=move.record_count, updated_at=at)
+    raise IllegalMove(_why_illegal(state, move), remedy="`sealbook state inspect` shows the state.")
+
+
+def _accepted(state: PartitionState, verdict: Verdict, at: datetime) -> PartitionState:
+    current = state.current_run_id
+    if state.status is Status.SUCCESS and current is not None and verdict.run_id < current:
+        return _attempted(state, at)  # authority never moves back by itself
+    return replace(
+        state,
+        status=Status.SUCCESS,
+        current_run_id=verdict.run_id,
+        schema_version=verdict.schema_version,
+        record_count=verdict.record_count,
+        error_message=None,
+        attempt_count=state.attempt_count + 1,
+        updated_at=at,
+    )
+
+
+def _rejected(state: PartitionState, verdict: Verdict, at: datetime) -> PartitionState:
+    if state.status is Status.SUCCESS and verdict.run_id != state.current_run_id:
+        return _attempted(state, at)  # a failed reprocessing leaves the good run alone
+    return replace(_attempted(state, at), status=Status.FAILED, error_message=verdict.error_message)
+
+
+def _attempted(state: PartitionState, at: datetime) -> PartitionState:
+    return replace(state, attempt_count=state.attempt_count + 1, updated_at=at)
+
+
+def _why_illegal(state: PartitionState, move: Move) -> str:
+    match move:
+        case Rollback() if state.status is Status.SUCCESS:
+            return (
+                f"{state.key} cannot be rolled back from run {state.current_run_id}"
+                f" (schema_version {state.schema_version}) to run {move.run_id}"
+                f" (schema_version {move.schema_version}): only to an earlier run of the same schema_version"
+            )
+        case Rollback():
+            return f"{state.key} is {state.status}; only a success can be rolled back"
+        case Reprocess():
+            return f"{state.key} is pending; it has no attempt to repeat yet"
+    return f"{state.key} is {state.status}; only a failed partition can be requeued"

@@ -1,0 +1,170 @@
+"""What a validator says of one run of a partition, with its evidence (R-VER-2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from sealbook.errors import InvalidInput
+from sealbook.model.keys import PartitionKey, RunId
+
+MAX_LINES = 5
+_MAX_COUNT = 2**63 - 1
+
+
+class Outcome(StrEnum):
+    """How a judgement ended."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+class Severity(StrEnum):
+    """Whether a failed check rejects the run or is only reported."""
+
+    ERROR = "error"
+    WARN = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of a judgement: whether it held, how often it did not, and where."""
+
+    name: str
+    passed: bool
+    violations: int = 0
+    lines: tuple[int, ...] = ()
+    detail: str | None = None
+    severity: Severity = Severity.ERROR
+
+    def __post_init__(self) -> None:
+        _check_text("check name", self.name)
+        if not isinstance(self.passed, bool):
+            raise InvalidInput.of("check passed", self.passed, "True or False")
+        _check_count("check violations", self.violations)
+        if not isinstance(self.lines, tuple) or len(self.lines) > MAX_LINES:
+            raise InvalidInput.of("check lines", self.lines, f"a tuple of at most {MAX_LINES} line numbers")
+        for line in self.lines:
+            _check_count("check line", line, least=1)
+        if self.detail is not None:
+            _check_text("check detail", self.detail)
+        object.__setattr__(self, "severity", Severity(self.severity))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judgement of one run of one partition. Made by `Verdict.accept` or `Verdict.reject`.
+
+    `revalidation_id` marks a run that is judged again on purpose: an attempt of its own (R-STATE-5).
+    """
+
+    key: PartitionKey
+    run_id: RunId
+    outcome: Outcome
+    schema_version: str | None
+    record_count: int | None
+    error_message: str | None
+    validator_version: str
+    checks: tuple[Check, ...]
+    revalidation_id: str | None
+
+    @classmethod
+    def accept(
+        cls,
+        key: PartitionKey,
+        run_id: str,
+        *,
+        schema_version: str,
+        record_count: int,
+        validator_version: str,
+        checks: tuple[Check, ...] = (),
+        revalidation_id: str | None = None,
+    ) -> Verdict:
+        """Declare a run safe to consume."""
+        _check_text("schema_version", schema_version)
+        _check_count("record_count", record_count)
+        return cls(
+            key=key,
+            run_id=RunId(run_id),
+            outcome=Outcome.ACCEPTED,
+            schema_version=schema_version,
+            record_count=record_count,
+            error_message=None,
+            validator_version=validator_version,
+            checks=checks,
+            revalidation_id=revalidation_id,
+        )
+
+    @classmethod
+    def reject(
+        cls,
+        key: PartitionKey,
+        run_id: str,
+        *,
+        error_message: str,
+        validator_version: str,
+        checks: tuple[Check, ...] = (),
+        revalidation_id: str | None = None,
+    ) -> Verdict:
+        """Declare a run unfit, and say why."""
+        _check_text("error_message", error_message)
+        return cls(
+            key=key,
+            run_id=RunId(run_id),
+            outcome=Outcome.REJECTED,
+            schema_version=None,
+            record_count=None,
+            error_message=error_message,
+            validator_version=validator_version,
+            checks=checks,
+            revalidation_id=revalidation_id,
+        )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.key, PartitionKey):
+            raise InvalidInput.of("key", self.key, "a PartitionKey")
+        _check_text("validator_version", self.validator_version)
+        if self.revalidation_id is not None:
+            _check_text("revalidation_id", self.revalidation_id)
+        object.__setattr__(self, "checks", tuple(self.checks))
+        for check in self.checks:
+            if not isinstance(check, Check):
+                raise InvalidInput.of("check", check, "a Check")
+            if self.accepted and not check.passed and check.severity is Severity.ERROR:
+                raise InvalidInput.of("checks", check, "no failed check of severity error in an acceptance")
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the run was declared safe."""
+        return self.outcome is Outcome.ACCEPTED
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One judgement as the ledger keeps it: the verdict's fields, its number and its time."""
+
+    key: PartitionKey
+    attempt: int
+    run_id: RunId
+    outcome: Outcome
+    schema_version: str | None
+    record_count: int | None
+    error_message: str | None
+    validator_version: str
+    checks: tuple[Check, ...]
+    revalidation_id: str | None
+    judged_at: datetime
+
+
+def _check_text(field: str, value: object) -> None:
+    """Refuse what a database or a UTF-8 file could not store: no text, a NUL, a lone surrogate."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput.of(field, value, "text that is not empty")
+    if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+        raise InvalidInput.of(field, value, "text without NUL characters and lone surrogates")
+
+
+def _check_count(field: str, value: object, least: int = 0) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MAX_COUNT:
+        raise InvalidInput.of(field, value, f"a whole number from {least}")
