@@ -1,0 +1,155 @@
+"""Many rows in few statements, the quick way of each database.
+
+PostgreSQL takes the rows as one JSON parameter and works on them as a table. SQLite reads keys the same way,
+but parses JSON once for each column, so wide rows go through the driver's executemany, which is quick there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from functools import cache
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BindParameter,
+    Column,
+    Connection,
+    Date,
+    Executable,
+    FromClause,
+    Insert,
+    Table,
+    Text,
+    Update,
+    bindparam,
+    cast,
+    column,
+    func,
+    insert,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql import JSONB
+
+from sealbook.ledger.types import UtcTimestamp, json_text, utc_text
+
+Rows = Sequence[Sequence[Any]]
+"""Rows with a value for every column of a table, in the table's order."""
+
+
+def incoming(dialect: str, columns: Iterable[Column[Any]]) -> FromClause:
+    """Return the rows of the parameter `rows` as a table with the names and types of the given columns."""
+    rows = bindparam("rows", type_=Text)
+    if dialect == "postgresql":
+        return (
+            func.jsonb_to_recordset(cast(rows, JSONB))
+            .table_valued(*(column(each.name, each.type) for each in columns))
+            .render_derived(name="incoming", with_types=True)
+        )
+    row = func.json_each(rows).table_valued(column("value"), name="row")
+    return select(
+        *(
+            type_coerce(func.json_extract(row.c.value, f"$.{each.name}"), each.type).label(each.name)
+            for each in columns
+        )
+    ).subquery("incoming")
+
+
+def encode_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the parameter that `incoming` reads."""
+    return {"rows": json_text(list(rows))}
+
+
+def insert_rows(connection: Connection, table: Table, rows: Rows) -> None:
+    """Insert rows."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_insert_incoming(table), _named(table, rows))
+    else:
+        _insert_each(table).execute(connection, rows)
+
+
+def update_rows(connection: Connection, table: Table, rows: Rows) -> None:
+    """Update the rows that have these primary keys, in every other column."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_update_incoming(table), _named(table, rows))
+    else:
+        _update_each(table).execute(connection, rows)
+
+
+def _named(table: Table, rows: Rows) -> dict[str, str]:
+    names = [each.name for each in table.c]
+    return encode_rows(dict(zip(names, row, strict=True)) for row in rows)
+
+
+@cache
+def _insert_incoming(table: Table) -> Executable:
+    rows = incoming("postgresql", table.c)
+    return insert(table).from_select([each.name for each in table.c], select(*rows.c))
+
+
+@cache
+def _update_incoming(table: Table) -> Executable:
+    rows = incoming("postgresql", table.c)
+    same = [each == rows.c[each.name] for each in table.primary_key]
+    changes = {each.name: rows.c[each.name] for each in table.c if not each.primary_key}
+    return update(table).where(*same).values(changes)
+
+
+@cache
+def _insert_each(table: Table) -> _EachRow:
+    return _EachRow(table, insert(table).values({each.name: _parameter(each) for each in table.c}))
+
+
+@cache
+def _update_each(table: Table) -> _EachRow:
+    same = [each == _parameter(each) for each in table.primary_key]
+    changes = {each.name: _parameter(each) for each in table.c if not each.primary_key}
+    return _EachRow(table, update(table).where(*same).values(changes))
+
+
+def _parameter(each: Column[Any]) -> BindParameter[Any]:
+    # Any name but the column's own, which SQLAlchemy keeps for itself.
+    return bindparam(f"new_{each.name}", type_=each.type)
+
+
+class _EachRow:
+    """A statement compiled once for SQLite's driver, to be executed for each of many rows.
+
+    SQLAlchemy's own way spends several times the insert itself on the parameters of a row.
+    """
+
+    def __init__(self, table: Table, statement: Insert | Update) -> None:
+        compiled = statement.compile(dialect=sqlite.dialect())
+        columns = {f"new_{each.name}": (index, each) for index, each in enumerate(table.c)}
+        places = [columns[name] for name in compiled.positiontup or ()]
+        self._text = str(compiled)
+        self._order = itemgetter(*(index for index, _ in places))
+        self._stored_as = [_stored_as(each) for _, each in places]
+
+    def execute(self, connection: Connection, rows: Rows) -> None:
+        converters = self._stored_as
+        parameters = [
+            tuple(
+                value if convert is None or value is None else convert(value)
+                for convert, value in zip(converters, self._order(row), strict=True)
+            )
+            for row in rows
+        ]
+        connection.exec_driver_sql(self._text, parameters)
+
+
+def _stored_as(each: Column[Any]) -> Callable[[Any], str] | None:
+    """Return how a column's values become what SQLite stores; None where they are stored as they are."""
+    match each.type:
+        case UtcTimestamp():
+            return utc_text
+        case Date():
+            return date.isoformat
+        case JSON():
+            return json_text
+    return None

@@ -1,0 +1,130 @@
+"""The validator's port: verdicts, applied in bulk, each exactly once (R-STATE-5, R-STATE-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import cache
+
+from sqlalchemy import Connection, Executable, select
+
+from sealbook.clock import Clock
+from sealbook.errors import Conflict, InvalidInput
+from sealbook.ledger import state_rows
+from sealbook.ledger.bulk import encode_rows, incoming, insert_rows
+from sealbook.ledger.engine import Database
+from sealbook.ledger.tables import KEY, attempt
+from sealbook.model import PartitionKey, PartitionState, Verdict, next_state
+
+
+class VerdictWrites:
+    """The port of the validator, the only one that judges."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def judge(self, verdicts: Iterable[Verdict]) -> list[PartitionState]:
+        """Apply verdicts in one transaction, all or none, and return the states in the order given.
+
+        A verdict delivered again changes nothing. One that contradicts what is recorded is a Conflict.
+        """
+        batch = list(verdicts)
+        for verdict in batch:
+            if not isinstance(verdict, Verdict):
+                raise InvalidInput.of("verdict", verdict, "a Verdict")
+        if not batch:
+            return []
+        return self._database.write(lambda connection: _judge(connection, batch, self._clock()))
+
+
+_Identity = tuple[PartitionKey, str, str | None]
+"""Key, run_id and revalidation_id: what makes a judgement this one; deliver it twice and it counts once."""
+
+_Finding = tuple[str, str | None, int | None]
+"""Outcome, schema_version and record_count: what two deliveries of one judgement must agree on."""
+
+
+def _judge(connection: Connection, verdicts: Sequence[Verdict], at: datetime) -> list[PartitionState]:
+    keys = {verdict.key for verdict in verdicts}
+    state_rows.reserve(connection, keys, at)
+    states = state_rows.lock(connection, keys)
+    recorded = _recorded(connection, verdicts)
+    results: list[PartitionState] = []
+    attempts: list[tuple[object, ...]] = []
+    for verdict in verdicts:
+        identity = (verdict.key, verdict.run_id, verdict.revalidation_id)
+        finding = _finding(verdict)
+        known = recorded.setdefault(identity, finding)
+        if known is finding:
+            states[verdict.key] = next_state(states[verdict.key], verdict, at)
+            attempts.append(_attempt_row(verdict, states[verdict.key].attempt_count, at))
+        elif known != finding:
+            raise _conflict(verdict, known)
+        results.append(states[verdict.key])
+    if attempts:
+        state_rows.write(connection, states.values())
+        insert_rows(connection, attempt, attempts)
+    return results
+
+
+def _recorded(connection: Connection, verdicts: Sequence[Verdict]) -> dict[_Identity, _Finding]:
+    """Return what was found earlier about the runs that are judged now."""
+    runs = {(verdict.key, verdict.run_id) for verdict in verdicts}
+    asked = encode_rows(state_rows.key_row(key) | {"run_id": run_id} for key, run_id in runs)
+    rows = connection.execute(_recorded_findings(connection.dialect.name), asked)
+    return {
+        (PartitionKey(*row[:4]), row.run_id, row.revalidation_id): (
+            row.outcome,
+            row.schema_version,
+            row.record_count,
+        )
+        for row in rows
+    }
+
+
+@cache
+def _recorded_findings(dialect: str) -> Executable:
+    asked = incoming(dialect, [attempt.c[name] for name in (*KEY, "run_id")])
+    names = (*KEY, "run_id", "revalidation_id", "outcome", "schema_version", "record_count")
+    return select(*(attempt.c[name] for name in names)).join(asked, state_rows.same(attempt, asked, "run_id"))
+
+
+def _finding(verdict: Verdict) -> _Finding:
+    return verdict.outcome.value, verdict.schema_version, verdict.record_count
+
+
+def _attempt_row(verdict: Verdict, number: int, at: datetime) -> tuple[object, ...]:
+    """Return the values of an attempt in the order of its columns."""
+    return (
+        verdict.key.source,
+        verdict.key.customer_id,
+        verdict.key.query_name,
+        verdict.key.logical_date,
+        number,
+        verdict.run_id,
+        verdict.outcome.value,
+        verdict.schema_version,
+        verdict.record_count,
+        verdict.error_message,
+        verdict.validator_version,
+        verdict.checks,
+        verdict.revalidation_id,
+        at,
+    )
+
+
+def _conflict(verdict: Verdict, known: _Finding) -> Conflict:
+    again = f" under revalidation {verdict.revalidation_id}" if verdict.revalidation_id else ""
+    return Conflict(
+        f"{verdict.key} run {verdict.run_id} was judged before{again}: recorded {_said(known)},"
+        f" delivered {_said(_finding(verdict))}",
+        remedy="To judge a run again on purpose, give the verdict a revalidation_id of its own.",
+    )
+
+
+def _said(finding: _Finding) -> str:
+    outcome, schema_version, record_count = finding
+    if schema_version is None:
+        return outcome
+    return f"{outcome} (schema_version {schema_version}, {record_count} records)"
