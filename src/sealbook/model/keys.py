@@ -32,9 +32,7 @@ class PartitionKey:
         check_name("source", self.source)
         check_customer_id(self.source, self.customer_id)
         check_name("query_name", self.query_name)
-        # A datetime is a date to isinstance; as a key it would smuggle in a time of day.
-        if not isinstance(self.logical_date, date) or isinstance(self.logical_date, datetime):
-            raise InvalidInput.of("logical_date", self.logical_date, "a datetime.date")
+        check_date("logical_date", self.logical_date)
 
     @classmethod
     def parse(cls, text: str) -> PartitionKey:
@@ -61,6 +59,12 @@ class RunId(str):
         return super().__new__(cls, text)
 
 
+def check_key(value: object) -> None:
+    """Refuse anything but a PartitionKey, above all its text form."""
+    if not isinstance(value, PartitionKey):
+        raise InvalidInput.of("key", value, "a PartitionKey")
+
+
 def check_name(field: str, value: object) -> None:
     """Refuse anything but the form of `source` and `query_name` (R-KEY-2)."""
     if not isinstance(value, str) or _NAME.fullmatch(value) is None:
@@ -74,6 +78,13 @@ def check_customer_id(source: str, value: object) -> None:
             raise InvalidInput.of("customer_id", value, "exactly ten digits for google_ads, no hyphens")
     elif not isinstance(value, str) or _CUSTOMER_ID.fullmatch(value) is None:
         raise InvalidInput.of("customer_id", value, "1 to 64 of 0-9, A-Z, a-z and _")
+
+
+def check_date(field: str, value: object) -> None:
+    """Refuse anything but a calendar day."""
+    # A datetime is a date to isinstance; as a key it would smuggle in a time of day.
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise InvalidInput.of(field, value, "a datetime.date")
 
 
 def normalise_customer_id(text: str) -> str:

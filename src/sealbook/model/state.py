@@ -135,5 +135,5 @@ def _why_illegal(state: PartitionState, move: Move) -> str:
         case Rollback():
             return f"{state.key} is {state.status}; only a success can be rolled back"
         case Reprocess():
-            return f"{state.key} is pending; it has no attempt to repeat yet"
+            return f"{state.key} is pending; it waits for an attempt already"
     return f"{state.key} is {state.status}; only a failed partition can be requeued"

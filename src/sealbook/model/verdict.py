@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
 from sealbook.errors import InvalidInput
-from sealbook.model.keys import PartitionKey, RunId
+from sealbook.model.keys import PartitionKey, RunId, check_key
+from sealbook.model.wire import is_storable
+
+E = TypeVar("E", bound=StrEnum)
 
 MAX_LINES = 5
+
+MAX_ID = 255
+"""Characters in a revalidation_id: it is part of an index, and databases bound those."""
+
 _MAX_COUNT = 2**63 - 1
 
 
@@ -39,17 +47,17 @@ class Check:
     severity: Severity = Severity.ERROR
 
     def __post_init__(self) -> None:
-        _check_text("check name", self.name)
+        check_text("check name", self.name)
         if not isinstance(self.passed, bool):
             raise InvalidInput.of("check passed", self.passed, "True or False")
-        _check_count("check violations", self.violations)
+        check_count("check violations", self.violations)
         if not isinstance(self.lines, tuple) or len(self.lines) > MAX_LINES:
             raise InvalidInput.of("check lines", self.lines, f"a tuple of at most {MAX_LINES} line numbers")
         for line in self.lines:
-            _check_count("check line", line, least=1)
+            check_count("check line", line, least=1)
         if self.detail is not None:
-            _check_text("check detail", self.detail)
-        object.__setattr__(self, "severity", Severity(self.severity))
+            check_text("check detail", self.detail)
+        object.__setattr__(self, "severity", _member(Severity, "check severity", self.severity))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +90,6 @@ class Verdict:
         revalidation_id: str | None = None,
     ) -> Verdict:
         """Declare a run safe to consume."""
-        _check_text("schema_version", schema_version)
-        _check_count("record_count", record_count)
         return cls(
             key=key,
             run_id=RunId(run_id),
@@ -108,7 +114,6 @@ class Verdict:
         revalidation_id: str | None = None,
     ) -> Verdict:
         """Declare a run unfit, and say why."""
-        _check_text("error_message", error_message)
         return cls(
             key=key,
             run_id=RunId(run_id),
@@ -122,11 +127,26 @@ class Verdict:
         )
 
     def __post_init__(self) -> None:
-        if not isinstance(self.key, PartitionKey):
-            raise InvalidInput.of("key", self.key, "a PartitionKey")
-        _check_text("validator_version", self.validator_version)
+        check_key(self.key)
+        if not isinstance(self.run_id, RunId):
+            raise InvalidInput.of("run_id", self.run_id, "a RunId")
+        object.__setattr__(self, "outcome", _member(Outcome, "outcome", self.outcome))
+        if self.accepted:
+            check_text("schema_version", self.schema_version)
+            check_count("record_count", self.record_count)
+            _check_absent("error_message", self.error_message, "an acceptance")
+        else:
+            check_text("error_message", self.error_message)
+            _check_absent("schema_version", self.schema_version, "a rejection")
+            _check_absent("record_count", self.record_count, "a rejection")
+        check_text("validator_version", self.validator_version)
         if self.revalidation_id is not None:
-            _check_text("revalidation_id", self.revalidation_id)
+            check_text("revalidation_id", self.revalidation_id, most=MAX_ID)
+        self._check_checks()
+
+    def _check_checks(self) -> None:
+        if not isinstance(self.checks, list | tuple):
+            raise InvalidInput.of("checks", self.checks, "a tuple of Check")
         object.__setattr__(self, "checks", tuple(self.checks))
         for check in self.checks:
             if not isinstance(check, Check):
@@ -157,14 +177,29 @@ class Attempt:
     judged_at: datetime
 
 
-def _check_text(field: str, value: object) -> None:
+def check_text(field: str, value: object, most: int | None = None) -> None:
     """Refuse what a database or a UTF-8 file could not store: no text, a NUL, a lone surrogate."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidInput.of(field, value, "text that is not empty")
-    if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+    if not is_storable(value):
         raise InvalidInput.of(field, value, "text without NUL characters and lone surrogates")
+    if most is not None and len(value) > most:
+        raise InvalidInput.of(field, value, f"at most {most} characters")
 
 
-def _check_count(field: str, value: object, least: int = 0) -> None:
+def check_count(field: str, value: object, least: int = 0) -> None:
+    """Refuse what is not a whole number that both databases can store."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MAX_COUNT:
         raise InvalidInput.of(field, value, f"a whole number from {least}")
+
+
+def _check_absent(field: str, value: object, where: str) -> None:
+    if value is not None:
+        raise InvalidInput.of(field, value, f"none in {where}")
+
+
+def _member(kind: type[E], field: str, value: object) -> E:
+    try:
+        return kind(value)  # type: ignore[arg-type]  # the enum tells
+    except ValueError as unknown:
+        raise InvalidInput.of(field, value, f"one of {', '.join(kind)}") from unknown

@@ -1,0 +1,293 @@
+"""What of a partition is published: the plan of a load, what was staged, what readers see, and why not.
+
+What comes by the hundred thousand (a plan, a read, a coverage) is a tuple, which is several times quicker to
+make than a dataclass; its first four fields are those of the key.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from sealbook.errors import InvalidInput
+from sealbook.model.keys import PartitionKey, RunId, check_key
+from sealbook.model.state import Status
+from sealbook.model.verdict import check_count, check_text
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_CUT_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_CUT_TOKEN = re.compile(r"v[0-9]+")
+
+
+class Action(StrEnum):
+    """What a load must do about a partition (R-WH-1)."""
+
+    LOAD = "load"
+    REPLACE = "replace"
+    HIDE = "hide"
+
+
+class PointerStatus(StrEnum):
+    """Whether a pointer is there to be followed."""
+
+    AVAILABLE = "available"
+    UNAVAILABLE = "unavailable"
+
+
+class PlanItem(NamedTuple):
+    """One difference between state and pointers, and what resolves it.
+
+    `run_id`, `schema_version` and `record_count` are the authority's: what to load. A hide has none.
+    `digest` is that of the artifact if this very run was loaded before, `published_run_id` the run that the
+    pointer names now. `planned_version` is the warehouse's version at that moment; `Staged` takes it over.
+    """
+
+    source: str
+    customer_id: str
+    query_name: str
+    logical_date: date
+    action: Action
+    run_id: RunId | None
+    schema_version: str | None
+    record_count: int | None
+    digest: str | None
+    published_run_id: RunId | None
+    planned_version: int
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return PartitionKey(*self[:4])
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """The identity of an artifact: the run of a partition that it holds, as its schema_version has it."""
+
+    key: PartitionKey
+    run_id: RunId
+    schema_version: str
+
+    def __post_init__(self) -> None:
+        check_key(self.key)
+        object.__setattr__(self, "run_id", RunId(self.run_id))
+        check_text("schema_version", self.schema_version)
+
+    def __str__(self) -> str:
+        return f"{self.key} run {self.run_id} (schema_version {self.schema_version})"
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """An artifact that is wholly written and may be published.
+
+    `location` is relative to the warehouse; below it lie `parts` files of `bytes` bytes in all; `digest` is a
+    sha256 over them. `planned_version` is that of the PlanItem that it was staged for.
+    """
+
+    artifact: Artifact
+    planned_version: int
+    record_count: int
+    bytes: int
+    digest: str
+    location: str
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.artifact, Artifact):
+            raise InvalidInput.of("artifact", self.artifact, "an Artifact")
+        check_count("planned_version", self.planned_version)
+        check_count("record_count", self.record_count)
+        check_count("bytes", self.bytes)
+        if not isinstance(self.digest, str) or _SHA256.fullmatch(self.digest) is None:
+            raise InvalidInput.of("digest", self.digest, "a sha256 in lower-case hex")
+        check_text("location", self.location)
+        check_count("parts", self.parts, least=1)
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return self.artifact.key
+
+
+@dataclass(frozen=True, slots=True)
+class SwapResult:
+    """What a swap did with each partition of its batch, in the order given.
+
+    Not published are `moved` (the authority is another by now, or none), `miscounted` (the artifact has another
+    number of records than was accepted) and `removed` (clean-up took the artifact away, or is about to).
+    """
+
+    version: int
+    loaded: tuple[PartitionKey, ...] = ()
+    replaced: tuple[PartitionKey, ...] = ()
+    unchanged: tuple[PartitionKey, ...] = ()
+    moved: tuple[PartitionKey, ...] = ()
+    miscounted: tuple[PartitionKey, ...] = ()
+    removed: tuple[PartitionKey, ...] = ()
+
+    @property
+    def skipped(self) -> tuple[PartitionKey, ...]:
+        """Every partition that was left alone though it was staged."""
+        return self.moved + self.miscounted + self.removed
+
+
+class PointerPublished(NamedTuple):
+    """A pointer that was set, inside the transaction that sets it."""
+
+    staged: Staged
+    attempt: int
+    replaced_run_id: RunId | None
+
+
+class PointerHidden(NamedTuple):
+    """A pointer that was made unavailable, inside the transaction that does it."""
+
+    key: PartitionKey
+    run_id: RunId
+    attempt: int
+    status: Status
+
+
+PointerMove = PointerPublished | PointerHidden
+
+
+class LoadRecord(NamedTuple):
+    """When a run of a partition was first loaded, and into what; loading again changes nothing (R-WH-2)."""
+
+    source: str
+    customer_id: str
+    query_name: str
+    logical_date: date
+    run_id: RunId
+    schema_version: str
+    loaded_at: datetime
+    record_count: int
+    bytes: int
+    digest: str
+    location: str
+    parts: int
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return PartitionKey(*self[:4])
+
+    @property
+    def artifact(self) -> Artifact:
+        """The identity of what was loaded."""
+        return Artifact(self.key, self.run_id, self.schema_version)
+
+
+class Pointer(NamedTuple):
+    """The pointer of a partition, since the warehouse's version `version`."""
+
+    source: str
+    customer_id: str
+    query_name: str
+    logical_date: date
+    status: PointerStatus
+    run_id: RunId
+    schema_version: str
+    version: int
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return PartitionKey(*self[:4])
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A span of a pointer's history: published from version `valid_from` until before `valid_to`."""
+
+    key: PartitionKey
+    valid_from: int
+    valid_to: int | None
+    run_id: RunId
+    schema_version: str
+    published_at: datetime
+    closed_at: datetime | None
+
+
+class Published(NamedTuple):
+    """A partition as a reader sees it: the one run whose rows it gets, and where they lie (R-CON-1)."""
+
+    source: str
+    customer_id: str
+    query_name: str
+    logical_date: date
+    run_id: RunId
+    schema_version: str
+    record_count: int
+    bytes: int
+    digest: str
+    location: str
+    parts: int
+    behind: bool
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return PartitionKey(*self[:4])
+
+
+class CoverageKind(StrEnum):
+    """What a read gets of a partition: rows of the first two kinds, and nothing of the others (R-CON-3)."""
+
+    PUBLISHED = "published"
+    BEHIND = "behind"
+    PENDING = "pending"
+    HIDDEN = "hidden"
+    FAILED = "failed"
+    MISSING = "missing"
+
+
+class Coverage(NamedTuple):
+    """What a read gets of one partition, of which run, and why not its newest or nothing at all."""
+
+    source: str
+    customer_id: str
+    query_name: str
+    logical_date: date
+    kind: CoverageKind
+    run_id: RunId | None = None
+    why: str | None = None
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return PartitionKey(*self[:4])
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field in which a pointer does not mirror the state of its partition."""
+
+    key: PartitionKey
+    field: str
+    pointer: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A version of the warehouse that stays readable, by its token, until the cut is dropped (R-WH-7)."""
+
+    token: str
+    version: int
+    created_at: datetime
+    note: str | None = None
+
+
+def check_cut_name(name: object) -> None:
+    """Refuse a name that is not one, or that looks like the token of a cut without a name."""
+    if not isinstance(name, str) or _CUT_NAME.fullmatch(name) is None or _CUT_TOKEN.fullmatch(name):
+        raise InvalidInput.of(
+            "cut name",
+            name,
+            "a lower-case letter, then at most 62 of a-z, 0-9, _ and -, and not v and a number",
+        )
