@@ -1,0 +1,9 @@
+"""Sealed raw partitions on a folder or an object store (R-RAW-1 to R-RAW-4)."""
+
+from sealbook.raw.lines import Row
+from sealbook.raw.metadata import RawMetadata
+from sealbook.raw.reader import SealedPartition
+from sealbook.raw.sealing import Payload
+from sealbook.raw.store import RawStore
+
+__all__ = ["Payload", "RawMetadata", "RawStore", "Row", "SealedPartition"]

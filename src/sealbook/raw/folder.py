@@ -1,0 +1,151 @@
+"""The same storage on a local folder, where atomic and durable take a few more steps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from obstore.store import LocalStore
+
+from sealbook.raw.medium import CHUNK, Medium, TranslatedWriter, Writer, reported, translated
+
+_REMEMBERED = 10_000
+
+
+class Folder(Medium):
+    """A folder that survives a loss of power.
+
+    obstore lists it; but it does not fsync, and it streams a file twenty times slower than a plain read, so
+    files are handled here. A file gets its name by a link or rename, both atomic, once its bytes are on disk.
+    """
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(LocalStore(root))
+        self._root = root
+        self._lasting: set[Path] = set()
+
+    def get(self, path: str) -> bytes | None:
+        """Return a whole file; None when there is none."""
+        with translated(path):
+            try:
+                return (self._root / path).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """Yield a file in chunks of some MB; NotFound when there is none."""
+        with translated(path):
+            file = (self._root / path).open("rb", buffering=0)
+        with file:
+            while True:
+                with translated(path):
+                    chunk = file.read(CHUNK)
+                if not chunk:
+                    return
+                yield chunk
+
+    @contextmanager
+    def stage(self, path: str) -> Iterator[Writer]:
+        """Write a file chunk by chunk: it is whole and on disk after the block, and gone if that fails."""
+        target = self._root / path
+        try:
+            with translated(path):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file = _NewFile(target)
+            try:
+                yield TranslatedWriter(file, path)
+                with translated(path):
+                    file.sync()
+            finally:
+                file.close()
+        except BaseException:
+            with reported(f"{path} was given up, but may be left over"):
+                self.delete([path])
+            raise
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a small file unless there is one already, atomically; say whether it was written."""
+        target = self._root / path
+        draft = target.with_name(f"_new-{uuid4().hex}")
+        with translated(path):
+            file = _NewFile(draft)
+            try:
+                file.write(data)
+                file.sync()
+                return _link(draft, target)
+            finally:
+                file.close()
+                draft.unlink(missing_ok=True)
+
+    def confirm(self, intent: str, path: str, _data: bytes, /) -> bool:
+        """Give an intent its final name as well, unless that is taken, atomically; say whether it got it."""
+        with translated(path):
+            return _link(self._root / intent, self._root / path)
+
+    def publish(self, staged: str, path: str) -> bool:
+        """Put a staged file where it belongs, replacing what is there, atomically; False if it is gone."""
+        with translated(path):
+            try:
+                (self._root / staged).replace(self._root / path)
+            except FileNotFoundError:
+                return False
+            return True
+
+    def settle(self, directory: str) -> None:
+        """Bring the names in a directory to disk, and those that lead to it, up to the root."""
+        path = self._root / directory
+        if len(self._lasting) > _REMEMBERED:
+            self._lasting.clear()
+        with translated(directory):
+            _sync_directory(path)
+            # Runs share all but the last of their directories; one that has a name on disk keeps it.
+            while path != self._root and path not in self._lasting:
+                named, path = path, path.parent
+                _sync_directory(path)
+                self._lasting.add(named)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete files; one that is gone already is no error."""
+        for path in paths:
+            with translated(path):
+                (self._root / path).unlink(missing_ok=True)
+
+
+class _NewFile:
+    """A file that did not exist, written without a buffer, so that closing it cannot fail halfway."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def write(self, chunk: bytes, /) -> None:
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+
+    def sync(self) -> None:
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _link(source: Path, target: Path) -> bool:
+    """Give a file that is on disk a second name, unless that is taken."""
+    # What the new name vouches for was named before it, and must be on disk before it.
+    _sync_directory(target.parent)
+    try:
+        target.hardlink_to(source)
+    except (FileExistsError, FileNotFoundError):
+        return False  # taken; or the source is gone, as a rival has sealed and tidied up
+    return True
+
+
+def _sync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,89 @@
+"""Where a raw partition lies below the root of its store, both ways (R-RAW-1)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sealbook.errors import InvalidInput
+from sealbook.model import PartitionKey, RunId
+from sealbook.model.keys import parse_date
+
+METADATA = "metadata.json"
+PAYLOAD = "payload.jsonl"
+# Spark and Hive pass over names that begin with _, so they do not read what is not sealed yet.
+_INTENT = "_intent"
+_STAGED = "_staged-"
+_CUSTOMER = "customer_id="
+
+_RUN = re.compile(
+    r"(?P<source>[^/]+)/customer_id=(?P<customer_id>[^/]+)/query_name=(?P<query_name>[^/]+)"
+    r"/logical_date=(?P<logical_date>[^/]+)/run_id=(?P<run_id>[^/]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaths:
+    """The paths of one run of a partition, relative to the root."""
+
+    key: PartitionKey
+    run_id: RunId
+
+    @property
+    def directory(self) -> str:
+        """All that belongs to the run lies below it."""
+        return f"{key_prefix(self.key)}/run_id={self.run_id}"
+
+    @property
+    def payload(self) -> str:
+        """The rows, one JSON object a line."""
+        return f"{self.directory}/{PAYLOAD}"
+
+    @property
+    def metadata(self) -> str:
+        """The seal."""
+        return f"{self.directory}/{METADATA}"
+
+    @property
+    def intent(self) -> str:
+        """The decision which payload gets sealed; exists only while a seal is under way."""
+        return f"{self.directory}/{_INTENT}"
+
+    def staged(self, write_id: str) -> str:
+        """The payload of one write until it is sealed."""
+        return f"{self.directory}/{_STAGED}{write_id}"
+
+    def __str__(self) -> str:
+        return f"{self.key} run {self.run_id}"
+
+
+def key_prefix(key: PartitionKey) -> str:
+    """Return the directory that holds every run of a partition."""
+    query = query_prefix(key.source, key.customer_id, key.query_name)
+    return f"{query}/logical_date={key.logical_date.isoformat()}"
+
+
+def query_prefix(source: str, customer_id: str, query_name: str | None) -> str:
+    """Return the directory of a customer, or of one query of that customer."""
+    customer = f"{source}/{_CUSTOMER}{customer_id}"
+    return customer if query_name is None else f"{customer}/query_name={query_name}"
+
+
+def customer_of(directory: str) -> str | None:
+    """Read the customer id off a directory `<source>/customer_id=…`; None for any other name."""
+    name = directory.rpartition("/")[2]
+    return name.removeprefix(_CUSTOMER) if name.startswith(_CUSTOMER) else None
+
+
+def parse_run(path: str) -> RunPaths:
+    """Read key and run off the path of a run's directory; strict, InvalidInput names what is wrong."""
+    match = _RUN.fullmatch(path)
+    if match is None:
+        raise InvalidInput.of("raw path", path, "<source>/customer_id=…/query_name=…/logical_date=…/run_id=…")
+    key = PartitionKey(
+        match["source"],
+        match["customer_id"],
+        match["query_name"],
+        parse_date("logical_date", match["logical_date"]),
+    )
+    return RunPaths(key, RunId(match["run_id"]))

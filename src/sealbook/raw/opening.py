@@ -1,0 +1,129 @@
+"""From the URL of a raw store to its storage; credentials come from the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from sealbook.errors import ConfigError
+from sealbook.raw.folder import Folder
+from sealbook.raw.medium import Medium
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig
+
+_REMEDY = "Use a folder, file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."
+_BUCKETS = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
+_BUCKET = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
+_LARGEST_S3_COPY = 5 * 1024**3
+# In the order in which obstore prefers them.
+_S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+# A large payload takes as long as it takes; what must not happen is that nothing moves at all.
+_CLIENT: ClientConfig = {
+    "connect_timeout": timedelta(seconds=10),
+    "read_timeout": timedelta(minutes=1),
+    "timeout": timedelta(hours=1),
+}
+# Rides out throttling and a restart, and still tells a person within half a minute that nobody answers.
+_RETRY: RetryConfig = {"max_retries": 8, "backoff": {"max_backoff": timedelta(seconds=5)}}
+
+
+def open_medium(url: str, options: Mapping[str, str]) -> tuple[str, Medium]:
+    """Return the storage that a URL names, and the URL in its absolute form."""
+    scheme, separator, _ = url.partition("://")
+    if not separator:
+        if not url or url.partition(":")[0] in _BUCKETS:
+            raise ConfigError(f"raw store {url!r} is not a folder or URL", remedy=_REMEDY)
+        return _open_folder(Path(url).expanduser(), options)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigError(f"raw store {url!r} is not a URL: {error}", remedy=_REMEDY) from error
+    if scheme == "file":
+        return _open_folder(_folder_of(parts), options)
+    if scheme in _BUCKETS:
+        return _open_bucket(parts, options)
+    raise ConfigError(f"raw store {_shown(parts)}: there is no storage of that kind", remedy=_REMEDY)
+
+
+def _shown(parts: SplitResult) -> str:
+    """Write a URL without a user's name and password, and without its query, which may be signed."""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _folder_of(parts: SplitResult) -> Path:
+    if parts.netloc not in ("", "localhost") or parts.query or parts.fragment or not parts.path:
+        raise ConfigError(f"raw store {_shown(parts)} does not name a folder of this machine", remedy=_REMEDY)
+    return Path(unquote(parts.path))
+
+
+def _open_folder(folder: Path, options: Mapping[str, str]) -> tuple[str, Medium]:
+    if options:
+        raise ConfigError(f"raw store {folder}: a folder takes no options, but got {', '.join(options)}")
+    root = folder.resolve()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        return root.as_uri(), Folder(root)
+    except (OSError, BaseError) as error:
+        raise ConfigError(
+            f"raw store {root} is not a folder that can be used: {error}",
+            remedy="Name a folder that exists, or that may be created.",
+        ) from error
+
+
+def _open_bucket(parts: SplitResult, options: Mapping[str, str]) -> tuple[str, Medium]:
+    if _BUCKET.fullmatch(parts.netloc) is None or parts.query or parts.fragment:
+        raise ConfigError(f"raw store {_shown(parts)} does not name a bucket and prefix", remedy=_REMEDY)
+    prefix = parts.path.strip("/")
+    kind: Any = _BUCKETS[parts.scheme]
+    client = dict(_CLIENT)
+    try:
+        if parts.scheme == "s3":
+            client["allow_http"] = _may_use_http(options)
+        store = kind(
+            parts.netloc,
+            prefix=prefix or None,
+            config=dict(options),
+            client_options=client,
+            retry_config=_RETRY,
+        )
+    except (BaseError, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"raw store {_shown(parts)} cannot be opened: {str(error).splitlines()[0]}",
+            remedy="Check the URL, the options and the AWS_*, GOOGLE_* or AZURE_* environment.",
+        ) from error
+    medium = Medium(store, largest=_LARGEST_S3_COPY if parts.scheme == "s3" else None)
+    return f"{parts.scheme}://{parts.netloc}/{prefix}".rstrip("/"), medium
+
+
+def _may_use_http(options: Mapping[str, str]) -> bool:
+    """Say whether a server is to be reached without TLS: on this machine, or where AWS_ALLOW_HTTP says so."""
+    endpoint = options.get("endpoint") or next(filter(None, map(os.environ.get, _S3_ENDPOINTS)), "")
+    if urlsplit(endpoint).scheme != "http":
+        return False
+    allowed = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
+    if allowed or _is_loopback(urlsplit(endpoint).hostname or ""):
+        return True
+    raise ConfigError(
+        f"the S3 endpoint {endpoint} would be reached without encryption",
+        remedy="Use https, or set AWS_ALLOW_HTTP=true if the network is trusted.",
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
