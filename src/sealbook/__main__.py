@@ -1,0 +1,7 @@
+"""`python -m sealbook` is the command `sealbook`."""
+
+import sys
+
+from sealbook.cli import main
+
+sys.exit(main())

@@ -1,0 +1,52 @@
+"""How a failed command ends: its exit code, and what is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+from sealbook.errors import ConfigError, InvalidInput, SealbookError
+
+
+class ExitCode(IntEnum):
+    """What a command's exit code says."""
+
+    DONE = 0
+    FAILED = 1
+    WRONG_USAGE = 2
+    DONE_IN_PART = 3
+
+
+def exit_code(error: SealbookError) -> ExitCode:
+    """Tell what the user must change apart from what went wrong."""
+    return ExitCode.WRONG_USAGE if isinstance(error, ConfigError | InvalidInput) else ExitCode.FAILED
+
+
+def report(error: SealbookError, *, debug: bool) -> None:
+    """Say on stderr what happened, why, and the way out; with `debug`, also where in the code."""
+    from rich.text import Text
+
+    from sealbook.cli.output import message
+
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    message(Text.assemble(("Error: ", "bold red"), str(error)))
+    for cause in _causes(error):
+        message(Text.assemble(("  because: ", "red"), cause))
+    if error.remedy:
+        message(Text.assemble(("  remedy: ", "bold green"), error.remedy))
+
+
+def _causes(error: SealbookError) -> Iterator[str]:
+    """Yield what lies behind an error, without what the errors above it have said already."""
+    said = str(error)
+    cause = error.__cause__
+    while cause is not None:
+        # A driver's later lines repeat the statement and its parameters: for --debug only.
+        text = next(iter(str(cause).splitlines()), "") or type(cause).__name__
+        if text not in said:
+            yield text
+        said += text
+        cause = cause.__cause__

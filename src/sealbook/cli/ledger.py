@@ -1,0 +1,84 @@
+"""`sealbook ledger`: the database that the book is kept in."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Annotated
+
+import typer
+
+from sealbook.cli.invocation import load_settings
+from sealbook.cli.options import FormatOption
+from sealbook.cli.output import Format, message, show
+
+app = typer.Typer(help="The database that the book is kept in.", no_args_is_help=True)
+
+_GRANT_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook ledger grant
+  sealbook ledger grant --prefix ads_
+
+Then, in the database: GRANT sealbook_validator TO the_user_of_your_validators
+"""
+
+
+@app.command()
+def migrate(ctx: typer.Context) -> None:
+    """Bring the tables to the revision that this Sealbook needs.
+
+    SQLite does so by itself when a book is opened.
+    PostgreSQL needs this command, first and after upgrades.
+    """
+    from sealbook import ledger
+
+    url = load_settings(ctx).ledger
+    before, after = ledger.migrate(url)
+    if before == after:
+        message(f"{_shown(url)} is at revision {after} already.")
+    else:
+        message(f"{_shown(url)} went from {before or 'no tables'} to revision {after}.")
+
+
+@app.command()
+def version(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
+    """Show the revision of the tables, and the one that this Sealbook needs."""
+    from sealbook.cli.table import Column
+    from sealbook.ledger import schema
+    from sealbook.ledger.engine import Database
+
+    database = Database(load_settings(ctx).ledger)
+    try:
+        with database.read() as connection:
+            found = schema.revision(connection)
+    finally:
+        database.close()
+    revisions = {"revision": found, "needed": schema.HEAD}
+    show([revisions], [Column(name, itemgetter(name)) for name in revisions], form)
+
+
+@app.command(epilog=_GRANT_EXAMPLES)
+def grant(
+    ctx: typer.Context,
+    prefix: Annotated[
+        str, typer.Option(metavar="TEXT", help="What the names of the roles begin with.")
+    ] = "sealbook_",
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Create the group roles on PostgreSQL, each with the rights it needs and no more.
+
+    The roles are consumer, extractor, validator, loader and control.
+    Safe to repeat; needs a user who may create roles.
+    """
+    from sealbook import ledger
+    from sealbook.cli.table import Column
+
+    url = load_settings(ctx).ledger
+    roles = [{"role": role} for role in ledger.grant_roles(url, prefix)]
+    show(roles, [Column("role", itemgetter("role"))], form)
+    message(f"{_shown(url)} has {len(roles)} roles; grant them to the users of your workers.")
+
+
+def _shown(url: str) -> str:
+    from sealbook.ledger.urls import parse_url, printable
+
+    return printable(parse_url(url))

@@ -1,0 +1,68 @@
+"""Results go to stdout, as a table or as JSON; messages for people go to stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from sealbook.cli.table import Column
+
+T = TypeVar("T")
+
+
+class Format(StrEnum):
+    """How results are shown."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def show(records: Iterable[T], columns: Sequence[Column[T]], form: Format) -> None:
+    """Print records as a table of these columns, or as a JSON list of all their fields."""
+    if form is Format.JSON:
+        show_json(records)
+    else:
+        from sealbook.cli.table import print_table
+
+        print_table(records, columns)
+
+
+def show_json(records: Iterable[object]) -> None:
+    """Stream a JSON list of objects, one a line, to stdout."""
+    import msgspec
+
+    encode = msgspec.json.Encoder(enc_hook=_plain_text).encode
+    sys.stdout.flush()
+    out = sys.stdout.buffer  # JSON is UTF-8 whatever the terminal is
+    separator = b"[\n"
+    for record in records:
+        out.write(separator)
+        out.write(encode(record))
+        separator = b",\n"
+    out.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
+    out.flush()
+
+
+def flat(record: Any) -> dict[str, object]:
+    """Return a dataclass that has a `key` as one object, the fields of its key first."""
+    fields = asdict(record)
+    return {**fields.pop("key"), **fields}
+
+
+def message(text: str | Text) -> None:
+    """Say something to the person in front of the terminal."""
+    from rich.console import Console
+
+    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(text)
+
+
+def _plain_text(value: object) -> str:
+    if isinstance(value, str):  # RunId: a text to all but msgspec
+        return str(value)
+    raise NotImplementedError

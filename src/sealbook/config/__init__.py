@@ -1,0 +1,14 @@
+"""Settings from files: `sealbook.yaml` and the catalogues that it names."""
+
+from sealbook.config.loading import FILE_NAME, find_settings, load_settings
+from sealbook.config.settings import Limits, Settings, SourceSettings, SparkSettings
+
+__all__ = [
+    "FILE_NAME",
+    "Limits",
+    "Settings",
+    "SourceSettings",
+    "SparkSettings",
+    "find_settings",
+    "load_settings",
+]

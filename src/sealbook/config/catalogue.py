@@ -1,0 +1,135 @@
+"""A catalogue file: the queries of one source, and the contracts of their schema_versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sealbook.config.documents import Place, convert, read_document
+from sealbook.model.contract import Column, ColumnType, Contract, Query, RowCount, Rule
+from sealbook.model.keys import check_name
+from sealbook.model.verdict import Severity
+
+
+class CatalogueFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The top of a catalogue file."""
+
+    source: str
+    queries: dict[str, Any]
+    api_version: str | None = None
+
+
+class QuerySection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`queries.NAME`."""
+
+    text: str
+    schema_version: str
+    contracts: dict[str, Any]
+
+
+class ColumnSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`columns.NAME` of a contract."""
+
+    type: ColumnType
+    required: bool = False
+
+
+class RuleSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of the `rules` of a contract."""
+
+    name: str
+    expression: str
+    max_share: float = 0.0
+    max_count: int = 0
+    severity: Severity = Severity.ERROR
+
+
+class RowCountSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`row_count` of a contract."""
+
+    min: int | None = None
+    max: int | None = None
+    min_ratio: float | None = None
+    max_ratio: float | None = None
+    last: int = 5
+
+
+class ContractSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`contracts.SCHEMA_VERSION` of a query."""
+
+    columns: dict[str, Any]
+    primary_key: tuple[str, ...] = ()
+    date_column: str | None = None
+    rules: tuple[RuleSection, ...] = ()
+    allow_empty: bool = False
+    strict: bool = False
+    row_count: RowCountSection = RowCountSection()
+
+
+def load_catalogue(file: Path, source: str) -> Mapping[str, Query]:
+    """Read the queries of a source, by name."""
+    document, top = read_document(file)
+    catalogue = convert(document, CatalogueFile, top)
+    if catalogue.source != source:
+        raise (top / "source").error(f"{catalogue.source!r} is used as the catalogue of source {source!r}")
+    if not catalogue.queries:
+        raise (top / "queries").error("there is no query")
+    return {
+        name: _query(name, section, catalogue, top / "queries" / name)
+        for name, section in catalogue.queries.items()
+    }
+
+
+def _query(name: str, document: object, catalogue: CatalogueFile, place: Place) -> Query:
+    with place.named():
+        check_name("query_name", name)
+    section = convert(document, QuerySection, place)
+    contracts = {
+        version: _contract(name, version, contract, place / "contracts" / version)
+        for version, contract in section.contracts.items()
+    }
+    with place.named(*QuerySection.__struct_fields__):
+        return Query(
+            source=catalogue.source,
+            name=name,
+            text=section.text,
+            schema_version=section.schema_version,
+            contracts=contracts,
+            api_version=catalogue.api_version,
+        )
+
+
+def _contract(query_name: str, version: str, document: object, place: Place) -> Contract:
+    section = convert(document, ContractSection, place)
+    columns = tuple(
+        _column(name, column, place / "columns" / name) for name, column in section.columns.items()
+    )
+    rules = tuple(_rule(rule, place / "rules" / index) for index, rule in enumerate(section.rules))
+    with (place / "row_count").named(*RowCountSection.__struct_fields__):
+        row_count = RowCount(**msgspec.structs.asdict(section.row_count))
+    with place.named(*ContractSection.__struct_fields__):
+        return Contract(
+            query_name=query_name,
+            schema_version=version,
+            columns=columns,
+            primary_key=section.primary_key,
+            date_column=section.date_column,
+            rules=rules,
+            allow_empty=section.allow_empty,
+            strict=section.strict,
+            row_count=row_count,
+        )
+
+
+def _column(name: str, document: object, place: Place) -> Column:
+    section = convert(document, ColumnSection, place)
+    with place.named():
+        return Column(name, section.type, section.required)
+
+
+def _rule(section: RuleSection, place: Place) -> Rule:
+    with place.named(*RuleSection.__struct_fields__):
+        return Rule(**msgspec.structs.asdict(section))

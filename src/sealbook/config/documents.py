@@ -1,0 +1,121 @@
+"""Configuration files, and errors that name the file, the field and the line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_type_hints
+
+import msgspec
+import yaml
+
+from sealbook.config import strict_yaml
+from sealbook.errors import ConfigError, InvalidInput
+
+T = TypeVar("T")
+
+Step = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands: a file, and the path of the field in it."""
+
+    file: Path
+    text: str = field(repr=False)
+    path: tuple[Step, ...] = ()
+
+    def __truediv__(self, step: Step) -> Place:
+        return self.below((step,))
+
+    def below(self, steps: tuple[Step, ...]) -> Place:
+        """Return a place further down in the same file."""
+        return Place(self.file, self.text, self.path + steps)
+
+    def __str__(self) -> str:
+        dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
+        return f"{_shown(self.file)}: {dotted.removeprefix('.')}" if dotted else _shown(self.file)
+
+    def error(self, problem: str, *, remedy: str | None = None) -> ConfigError:
+        """Return the error that says what is wrong here, and in which line."""
+        line = strict_yaml.line_of(self.text, self.path)
+        return ConfigError(f"{self}: {problem} (line {line})", remedy=remedy)
+
+    @contextmanager
+    def named(self, *fields: str) -> Iterator[None]:
+        """Name this place in what the model finds wrong, or the one of these fields of it that is meant."""
+        try:
+            yield
+        except InvalidInput as error:
+            meant = str(error.field).rpartition(" ")[2]  # "rule clicks max_share" is about max_share
+            place = self / meant if meant in fields else self
+            raise place.error(str(error), remedy=error.remedy) from error
+
+
+def read_document(file: Path) -> tuple[Any, Place]:
+    """Read a YAML file; return what it says, and the place of its top."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{_shown(file)}: not UTF-8 text", remedy="Save the file as UTF-8.") from None
+    except OSError as error:
+        raise ConfigError(f"{_shown(file)}: cannot be read: {error.strerror}") from None
+    try:
+        return strict_yaml.load(text), Place(file, text)
+    except yaml.MarkedYAMLError as error:
+        line = f" (line {error.problem_mark.line + 1})" if error.problem_mark else ""
+        raise ConfigError(f"{_shown(file)}: not valid YAML: {error.problem}{line}") from None
+    except yaml.YAMLError as error:  # a character that YAML does not allow
+        raise ConfigError(f"{_shown(file)}: not valid YAML: {error}") from None
+
+
+def convert(value: object, kind: type[T], place: Place) -> T:
+    """Turn what a document says into a struct, or say which field is wrong."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _explained(str(error), kind, place) from None
+
+
+_AT = re.compile(r"(?P<problem>.*) - at `(?P<key>key` in `)?\$(?P<path>.*)`", re.DOTALL)
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+_NO_MEMBER = re.compile(r"Invalid enum value (.*)", re.DOTALL)
+_UNQUOTED = re.compile(r"Expected `str(?: \| null)?`, got `(?:int|float|bool)`")
+_THEIR_WORDS = {"Expected": "expected", "`object`": "a mapping", "`array`": "a list"}
+
+
+def _explained(message: str, kind: type, top: Place) -> ConfigError:
+    """Put msgspec's message into our words. It knows the path below a struct; `top` is where that stands."""
+    inner: tuple[Step, ...] = ()
+    if located := _AT.fullmatch(message):
+        message = "a key is not text" if located["key"] else located["problem"]
+        inner = tuple(name or int(index) for name, index in _STEP.findall(located["path"]))
+    place = top.below(inner)
+    if unknown := _UNKNOWN.fullmatch(message):
+        fields = ", ".join(_kind_at(kind, inner).__struct_fields__)
+        return (place / unknown[1]).error("there is no such field", remedy=f"The fields here are: {fields}.")
+    if missing := _MISSING.fullmatch(message):
+        return (place / missing[1]).error("the field is missing")
+    if value := _NO_MEMBER.fullmatch(message):
+        return place.error(f"{value[1]} is not one of {', '.join(_kind_at(kind, inner))}")
+    remedy = "Put it in quotes." if _UNQUOTED.fullmatch(message) else None
+    for theirs, ours in _THEIR_WORDS.items():
+        message = message.replace(theirs, ours)
+    return place.error(message, remedy=remedy)
+
+
+def _kind_at(kind: Any, path: tuple[Step, ...]) -> Any:
+    """Return the type that a path leads to from a struct."""
+    for step in path:
+        kind = get_args(kind)[0] if isinstance(step, int) else get_type_hints(kind)[step]
+    return kind
+
+
+def _shown(file: Path) -> str:
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)

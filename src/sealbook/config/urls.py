@@ -1,0 +1,49 @@
+"""Where the parts of a book are kept: paths relative to its file, made absolute, or URLs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sealbook.config.documents import Place
+
+_POSTGRESQL = re.compile(
+    r"(?:[^@]*@)?"  # user and password
+    r"(?:\[[0-9a-f:]+\]|[^/?:@\s]*)(?::[0-9]{1,5})?"  # host and port
+    r"(?:/[^/?\s]+(?:\?.*)?|/?\?.*\b(?:dbname|service)=.+)"  # database and options
+)
+_OBJECT_STORES = ("s3", "gs", "az")
+
+
+def ledger_url(text: str, root: Path, place: Place) -> str:
+    """Check the URL of a ledger; a relative SQLite path is relative to the root."""
+    remedy = "Use sqlite:///path/to/book.db or postgresql://user:password@host/database."
+    kind, separator, rest = text.partition("://")
+    if not separator:
+        raise place.error("the value is not a URL", remedy=remedy)
+    if kind == "sqlite":
+        path = rest.removeprefix("/")
+        if path == rest or path.endswith("/") or path in ("", ":memory:") or "?" in path or "\0" in path:
+            raise place.error("the SQLite URL names no file", remedy=remedy)
+        return f"sqlite:///{root / path}"
+    if kind not in ("postgresql", "postgresql+psycopg"):
+        raise place.error(f"ledgers of kind {kind!r} are not supported", remedy=remedy)
+    if _POSTGRESQL.fullmatch(rest) is None:
+        # The value itself stays out of the message: it may hold a password.
+        raise place.error("the PostgreSQL URL has no host, port and database that can be read", remedy=remedy)
+    return text
+
+
+def storage_url(text: str, root: Path, place: Place) -> str:
+    """Check the place of raw partitions or artifacts: a folder, relative to the root, or a bucket's URL."""
+    remedy = f"Use a folder, or a URL of kind {', '.join(f'{kind}://' for kind in _OBJECT_STORES)}."
+    if not text.strip() or "\0" in text:
+        raise place.error("the value names no folder", remedy=remedy)
+    kind, separator, rest = text.partition("://")
+    if not separator:
+        return str(root / text)
+    if kind not in _OBJECT_STORES:
+        raise place.error(f"places of kind {kind!r} are not supported", remedy=remedy)
+    if not rest.split("/")[0]:
+        raise place.error("the URL names no bucket", remedy=remedy)
+    return text.rstrip("/")

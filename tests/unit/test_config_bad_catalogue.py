@@ -1,0 +1,138 @@
+"""A wrong catalogue is refused with an error that names the file, the field and the line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.books import CATALOGUE, REMOVED, SETTINGS, changed, refused, write_book
+
+QUERY = CATALOGUE["queries"]["campaign_daily"]
+CONTRACT = QUERY["contracts"]["1"]
+
+FIELDS: list[tuple[str, object, str]] = [
+    ("source", REMOVED, "the field is missing"),
+    ("source", "demo", "'demo' is used as the catalogue of source 'google_ads'"),
+    ("source", 1, "expected `str`, got `int`"),
+    ("api_version", 26, "expected `str | null`, got `int`"),
+    ("version", "1", "there is no such field"),
+    ("queries", REMOVED, "the field is missing"),
+    ("queries", {}, "there is no query"),
+    ("queries", ["campaign_daily"], "expected a mapping, got a list"),
+    ("queries", {5: {}}, "a key is not text"),
+    ("queries.campaign_daily", None, "expected a mapping, got `null`"),
+    ("queries.campaign_daily", "SELECT", "expected a mapping, got `str`"),
+    ("queries.Daily", QUERY, "query_name 'Daily' is not valid"),
+    ("queries.a/b", QUERY, "query_name 'a/b' is not valid"),
+]
+
+QUERY_FIELDS: list[tuple[str, object, str]] = [
+    ("text", REMOVED, "the field is missing"),
+    ("text", " \n", "query campaign_daily text ' \\n' is not valid"),
+    ("text", ["SELECT"], "expected `str`, got a list"),
+    ("sql", "x", "there is no such field"),
+    ("schema_version", REMOVED, "the field is missing"),
+    ("schema_version", 1, "expected `str`, got `int`"),
+    ("schema_version", 1.0, "expected `str`, got `float`"),
+    ("schema_version", "2", "query campaign_daily schema_version '2' is not valid"),
+    ("contracts", REMOVED, "the field is missing"),
+    ("contracts", [], "expected a mapping, got a list"),
+    ("contracts", {1: {}}, "a key is not text"),
+    ("contracts./1", CONTRACT, "schema_version '/1' is not valid"),
+    ("contracts.1", None, "expected a mapping, got `null`"),
+]
+
+CONTRACT_FIELDS: list[tuple[str, object, str]] = [
+    ("column", {}, "there is no such field"),
+    ("columns", REMOVED, "the field is missing"),
+    ("columns", {}, "columns () is not valid"),
+    ("columns", ["campaign_id"], "expected a mapping, got a list"),
+    ("columns.campaign_id", "bigint", "expected a mapping, got `str`"),
+    ("columns.campaign_id.type", REMOVED, "the field is missing"),
+    ("columns.campaign_id.type", "long", "'long' is not one of string, boolean, int,"),
+    ("columns.campaign_id.type", 64, "expected `str`, got `int`"),
+    ("columns.campaign_id.required", "yes", "expected `bool`, got `str`"),
+    ("columns.campaign_id.required", 1, "expected `bool`, got `int`"),
+    ("columns.campaign_id.nullable", True, "there is no such field"),
+    ("columns.Clicks", {"type": "int"}, "column 'Clicks' is not valid"),
+    ("columns.campaign-id", {"type": "int"}, "column 'campaign-id' is not valid"),
+    ("columns.run_id", {"type": "string"}, "column 'run_id' is not valid"),
+    ("columns.customer_id", {"type": "string"}, "column 'customer_id' is not valid"),
+    ("primary_key", "campaign_id", "expected a list, got `str`"),
+    ("primary_key", ["nope"], "primary_key 'nope' is not valid"),
+    ("primary_key", ["campaign_id"] * 2, "primary_key 'campaign_id' is not valid"),
+    ("primary_key[0]", 1, "expected `str`, got `int`"),
+    ("date_column", "nope", "date_column 'nope' is not valid"),
+    ("date_column", "campaign_id", "date_column 'campaign_id' is not valid"),
+    ("date_column", ["segments_date"], "expected `str | null`, got a list"),
+    ("rules", {"clicks": "x > 0"}, "expected a list"),
+    ("rules", CONTRACT["rules"] * 2, "rules 'clicks' is not valid"),
+    ("rules[0]", "x > 0", "expected a mapping, got `str`"),
+    ("rules[0]", [], "expected a mapping, got a list"),
+    ("rules[0].name", REMOVED, "the field is missing"),
+    ("rules[0].expression", REMOVED, "the field is missing"),
+    ("rules[0].expression", "  ", "rule clicks expression '  ' is not valid"),
+    ("rules[0].expression", True, "expected `str`, got `bool`"),
+    ("rules[0].max_share", 1.01, "rule clicks max_share 1.01 is not valid"),
+    ("rules[0].max_share", -0.1, "rule clicks max_share -0.1 is not valid"),
+    ("rules[0].max_share", "1%", "expected `float`, got `str`"),
+    ("rules[0].max_count", -1, "rule clicks max_count -1 is not valid"),
+    ("rules[0].max_count", 1.5, "expected `int`, got `float`"),
+    ("rules[0].severity", "fatal", "'fatal' is not one of error, warn"),
+    ("rules[0].tolerance", 1, "there is no such field"),
+    ("allow_empty", "true", "expected `bool`, got `str`"),
+    ("strict", 1, "expected `bool`, got `int`"),
+    ("row_count", 5, "expected a mapping, got `int`"),
+    ("row_count.minimum", 1, "there is no such field"),
+    ("row_count.min", -1, "row_count min -1 is not valid"),
+    ("row_count.min", 10, "row_count min 10 is not valid"),
+    ("row_count.max", 1.5, "expected `int | null`, got `float`"),
+    ("row_count.min_ratio", 3, "row_count min_ratio 3.0 is not valid"),
+    ("row_count.max_ratio", -1, "row_count max_ratio -1.0 is not valid"),
+    ("row_count.last", 0, "row_count last 0 is not valid"),
+]
+
+IN_QUERY = "queries.campaign_daily."
+IN_CONTRACT = "queries.campaign_daily.contracts.1."
+CASES = [
+    *FIELDS,
+    *((IN_QUERY + field, value, says) for field, value, says in QUERY_FIELDS),
+    *((IN_CONTRACT + field, value, says) for field, value, says in CONTRACT_FIELDS),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "says"), CASES)
+def test_the_field_is_named(tmp_path: Path, field: str, value: object, says: str) -> None:
+    error = refused(write_book(tmp_path, SETTINGS, changed(CATALOGUE, field, value)))
+    assert str(error).startswith(f"{tmp_path}/config/google_apis.yaml: {field}: {says}")
+    assert re.search(r" \(line [1-9]\d*\)$", str(error))
+
+
+def test_a_rule_is_named_by_its_number(tmp_path: Path) -> None:
+    """Its name cannot be: that is what is wrong."""
+    error = refused(write_book(tmp_path, SETTINGS, changed(CATALOGUE, f"{IN_CONTRACT}rules[0].name", "No!")))
+    assert f"{IN_CONTRACT}rules[0]: rule 'No!' is not valid" in str(error)
+
+
+def test_a_query_without_contracts(tmp_path: Path) -> None:
+    error = refused(write_book(tmp_path, SETTINGS, changed(CATALOGUE, f"{IN_QUERY}contracts", {})))
+    assert f"{IN_QUERY}schema_version: query campaign_daily schema_version '1' is not valid" in str(error)
+
+
+def test_a_nested_struct_names_its_own_fields(tmp_path: Path) -> None:
+    error = refused(write_book(tmp_path, SETTINGS, changed(CATALOGUE, f"{IN_CONTRACT}rules[0].share", 1)))
+    assert error.remedy == "The fields here are: name, expression, max_share, max_count, severity."
+
+
+@pytest.mark.parametrize("field", ["api_version", f"{IN_QUERY}schema_version"])
+def test_text_that_lost_its_quotes_says_so(tmp_path: Path, field: str) -> None:
+    error = refused(write_book(tmp_path, SETTINGS, changed(CATALOGUE, field, 1)))
+    assert error.remedy == "Put it in quotes."
+
+
+def test_a_catalogue_belongs_to_one_source(tmp_path: Path) -> None:
+    settings = changed(SETTINGS, "sources.demo", SETTINGS["sources"]["google_ads"])
+    error = refused(write_book(tmp_path, settings))
+    assert "source: 'google_ads' is used as the catalogue of source 'demo' (line 1)" in str(error)

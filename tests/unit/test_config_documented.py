@@ -1,0 +1,63 @@
+"""Every setting is in docs/reference/configuration.md with its default, and the examples there are good."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sealbook.config import catalogue, load_settings, loading
+from tests.support.books import write_book
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "configuration.md").read_text()
+SECTIONS = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##+ |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+
+CONTRACT = "queries.NAME.contracts.VERSION"
+PLACES: dict[type[msgspec.Struct], str] = {
+    loading.SettingsFile: "top",
+    loading.SourceSection: "sources.NAME",
+    loading.LimitsSection: "sources.NAME.limits",
+    loading.SparkSection: "spark",
+    catalogue.CatalogueFile: "catalogue",
+    catalogue.QuerySection: "queries.NAME",
+    catalogue.ContractSection: CONTRACT,
+    catalogue.ColumnSection: f"{CONTRACT}.columns.NAME",
+    catalogue.RuleSection: f"{CONTRACT}.rules",
+    catalogue.RowCountSection: f"{CONTRACT}.row_count",
+}
+
+
+def shown_default(field: msgspec.structs.FieldInfo) -> str:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return f"`{json.dumps(field.default_factory())}`"
+    if field.default is msgspec.NODEFAULT:
+        return "required"
+    if isinstance(field.default, msgspec.Struct):
+        return "see below"
+    return "none" if field.default is None else f"`{json.dumps(field.default)}`"
+
+
+def test_every_struct_has_its_section() -> None:
+    structs = {
+        value
+        for module in (loading, catalogue)
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, msgspec.Struct)
+    }
+    assert structs == set(PLACES)
+    assert list(SECTIONS) == list(PLACES.values())
+
+
+@pytest.mark.parametrize("struct", PLACES)
+def test_every_field_is_explained_with_its_default(struct: type[msgspec.Struct]) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| .+ \|$", SECTIONS[PLACES[struct]], re.MULTILINE)
+    assert rows == [(field.name, shown_default(field)) for field in msgspec.structs.fields(struct)]
+
+
+def test_the_examples_are_a_book(tmp_path: Path) -> None:
+    settings_text, catalogue_text = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    settings = load_settings(write_book(tmp_path, settings_text, catalogue_text))
+    assert list(settings.sources["google_ads"].queries) == ["campaign_daily"]

@@ -1,0 +1,206 @@
+"""What a good configuration becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sealbook.config import Limits, SparkSettings, find_settings, load_settings
+from sealbook.errors import ConfigError
+from sealbook.model import Severity
+from sealbook.model.contract import Column, ColumnType, RowCount, Rule
+from tests.support.books import CATALOGUE, SETTINGS, changed, write_book
+
+
+def test_every_field_arrives(tmp_path: Path) -> None:
+    settings = load_settings(write_book(tmp_path))
+    assert settings.root == tmp_path
+    assert settings.ledger == f"sqlite:///{tmp_path}/sealbook.db"
+    assert settings.raw == f"{tmp_path}/raw"
+    assert settings.warehouse == f"{tmp_path}/warehouse"
+    assert settings.spark == SparkSettings("local[2]", {"spark.driver.memory": "2g"})
+    source = settings.sources["google_ads"]
+    assert source.name == "google_ads"
+    assert source.options == {"page_size": 5}
+    assert source.limits == Limits(10.0, 2.0, 8)
+    query = source.queries["campaign_daily"]
+    assert (query.source, query.name, query.schema_version, query.api_version) == (
+        "google_ads",
+        "campaign_daily",
+        "1",
+        "v26",
+    )
+    contract = query.contracts["1"]
+    assert contract.columns == (
+        Column("campaign_id", ColumnType.BIGINT, required=True),
+        Column("segments_date", ColumnType.DATE),
+        Column("metrics_clicks", ColumnType.DOUBLE),
+    )
+    assert contract.primary_key == ("campaign_id",)
+    assert contract.date_column == "segments_date"
+    assert contract.rules == (Rule("clicks", "metrics_clicks >= 0", 0.01, 0, Severity.ERROR),)
+    assert contract.row_count == RowCount(1, 9, 0.5, 2.0, 3)
+    assert (contract.allow_empty, contract.strict) == (False, False)
+
+
+def test_only_the_ledger_must_be_said(tmp_path: Path) -> None:
+    settings = load_settings(write_book(tmp_path, "ledger: sqlite:///sealbook.db"))
+    assert settings.raw == f"{tmp_path}/raw"
+    assert settings.warehouse == f"{tmp_path}/warehouse"
+    assert settings.sources == {}
+    assert settings.spark == SparkSettings("local[*]", {})
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        ('"123-456-7890"', "1234567890"),
+        ('"1234567890"', "1234567890"),
+        ("1234567890", "1234567890"),
+        ("0123456789", "0123456789"),  # YAML 1.1 would read an octal number here
+        ("'0123456789'", "0123456789"),
+    ],
+)
+def test_customer_ids_are_normalised_at_this_edge(tmp_path: Path, written: str, canonical: str) -> None:
+    """R-KEY-2."""
+    text = (
+        "ledger: sqlite:///x.db\n"
+        f"sources: {{google_ads: {{queries: config/google_apis.yaml, customers: [{written}]}}}}"
+    )
+    assert load_settings(write_book(tmp_path, text)).sources["google_ads"].customers == (canonical,)
+
+
+@pytest.mark.parametrize(
+    ("written", "becomes"),
+    [
+        ("sqlite:///book.db", "sqlite:///{root}/book.db"),
+        ("sqlite:///sub/book.db", "sqlite:///{root}/sub/book.db"),
+        ("sqlite:////var/lib/book.db", "sqlite:////var/lib/book.db"),
+        ("postgresql://user:secret@host/db", "postgresql://user:secret@host/db"),
+        ("postgresql://user@host:5432/db?sslmode=require", "postgresql://user@host:5432/db?sslmode=require"),
+        ("postgresql://[::1]:5432/db", "postgresql://[::1]:5432/db"),
+        ("postgresql:///db?host=/run/postgresql", "postgresql:///db?host=/run/postgresql"),
+        ("postgresql://?service=book", "postgresql://?service=book"),
+        ("postgresql+psycopg://host/db", "postgresql+psycopg://host/db"),
+    ],
+)
+def test_ledger_urls(tmp_path: Path, written: str, becomes: str) -> None:
+    file = write_book(tmp_path, changed(SETTINGS, "ledger", written))
+    assert load_settings(file).ledger == becomes.format(root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written", "becomes"),
+    [
+        ("raw", "{root}/raw"),
+        ("./a/b/", "{root}/a/b"),
+        ("/mnt/raw", "/mnt/raw"),
+        ("s3://bucket", "s3://bucket"),
+        ("s3://bucket/some/prefix/", "s3://bucket/some/prefix"),
+        ("gs://bucket/raw", "gs://bucket/raw"),
+        ("az://container/raw", "az://container/raw"),
+    ],
+)
+def test_storage_places(tmp_path: Path, written: str, becomes: str) -> None:
+    file = write_book(tmp_path, changed(SETTINGS, "raw", written))
+    assert load_settings(file).raw == becomes.format(root=tmp_path)
+
+
+def test_environment_variables_stand_in_for_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "s3cret")
+    monkeypatch.setenv("ACCOUNT", "987-654-3210")
+    document = changed(SETTINGS, "ledger", "postgresql://book:${DB_PASSWORD}@db/book")
+    document = changed(document, "sources.google_ads.customers", ["${ACCOUNT}"])
+    document = changed(document, "sources.google_ads.options", {"deep": [{"costs": "5 $$ ${ACCOUNT}"}]})
+    settings = load_settings(write_book(tmp_path, document))
+    assert settings.ledger == "postgresql://book:s3cret@db/book"
+    assert settings.sources["google_ads"].customers == ("9876543210",)
+    assert settings.sources["google_ads"].options == {"deep": [{"costs": "5 $ 987-654-3210"}]}
+    assert "s3cret" not in repr(settings)
+
+
+def test_spark_settings_are_text(tmp_path: Path) -> None:
+    config = {"spark.executor.cores": 2, "spark.sql.adaptive.enabled": False, "spark.app.name": "x"}
+    settings = load_settings(write_book(tmp_path, changed(SETTINGS, "spark.config", config)))
+    assert settings.spark.config == {
+        "spark.executor.cores": "2",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.app.name": "x",
+    }
+
+
+def test_yaml_guesses_nothing(tmp_path: Path) -> None:
+    text = """
+ledger: sqlite:///x.db
+sources:
+  demo:
+    queries: config/google_apis.yaml
+    customers: [a]
+    options: {a: no, b: 2026-01-01, c: 0x10, d: 12:30, e: .5, f: 1_000, g: true, h: ~, i: 1e3, j: '7'}
+"""
+    settings = load_settings(write_book(tmp_path, text, changed(CATALOGUE, "source", "demo")))
+    assert settings.sources["demo"].options == {
+        "a": "no",
+        "b": "2026-01-01",
+        "c": "0x10",
+        "d": "12:30",
+        "e": 0.5,
+        "f": "1_000",
+        "g": True,
+        "h": None,
+        "i": 1000.0,
+        "j": "7",
+    }
+
+
+def test_catalogues_may_share_parts_by_anchors(tmp_path: Path) -> None:
+    catalogue = """
+source: google_ads
+queries:
+  one:
+    text: x
+    schema_version: "2"
+    contracts:
+      "1": &first
+        columns: &columns {id: {type: int}, name: {type: string}}
+        primary_key: [id]
+      "2":
+        <<: *first
+        columns: {<<: *columns, id: {type: bigint}}
+"""
+    query = load_settings(write_book(tmp_path, SETTINGS, catalogue)).sources["google_ads"].queries["one"]
+    assert query.contracts["1"].columns[0] == Column("id", ColumnType.INT)
+    assert query.contracts["2"].columns[0] == Column("id", ColumnType.BIGINT)
+    assert query.contracts["2"].primary_key == ("id",)
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "sealbook.yaml"
+    file.write_bytes(b"\xef\xbb\xbfledger: sqlite:///x.db\n")
+    assert load_settings(file).ledger.endswith("x.db")
+
+
+def test_found_by_file_by_folder_and_upwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write_book(tmp_path)
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert find_settings(file) == file
+    assert find_settings(str(tmp_path)) == file
+    monkeypatch.chdir(below)
+    assert find_settings() == file
+
+
+def test_the_nearest_file_upwards_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_book(tmp_path)
+    nearer = write_book(tmp_path / "a")
+    (tmp_path / "a" / "b").mkdir()
+    monkeypatch.chdir(tmp_path / "a" / "b")
+    assert find_settings() == nearer
+
+
+def test_no_file_upwards_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"there is no sealbook\.yaml in") as caught:
+        find_settings()
+    assert "sealbook init" in str(caught.value.remedy)
