@@ -1,0 +1,77 @@
+"""`sealbook ledger`: migrations and roles, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from sealbook.ledger.schema import HEAD
+from tests.support.books import SETTINGS, changed, write_book
+from tests.support.cli import run
+from tests.support.ledger import PostgresqlServer
+
+ROLES = ["consumer", "extractor", "loader", "validator", "control"]
+
+
+@pytest.fixture
+def on_postgresql(tmp_path: Path, postgresql: PostgresqlServer) -> str:
+    """Settings in `tmp_path` that name a new, empty database; return its URL."""
+    url = postgresql.create_database()
+    write_book(tmp_path, changed(SETTINGS, "ledger", url))
+    return url
+
+
+def test_sqlite_migrates_by_itself(tmp_path: Path) -> None:
+    write_book(tmp_path)
+    assert run("state", "inspect", cwd=tmp_path).code == 0
+    ran = run("ledger", "version", "--format", "json", cwd=tmp_path)
+    assert ran.json == [{"revision": HEAD, "needed": HEAD}]
+
+
+def test_migrate_says_what_it_did(tmp_path: Path) -> None:
+    write_book(tmp_path)
+    first, second = (run("ledger", "migrate", cwd=tmp_path) for _ in range(2))
+    assert (first.code, first.out) == (0, "")
+    assert f"went from no tables to revision {HEAD}" in first.err
+    assert f"is at revision {HEAD} already" in second.err
+
+
+@pytest.mark.usefixtures("on_postgresql")
+def test_postgresql_is_refused_until_it_is_migrated(tmp_path: Path) -> None:
+    refused = run("state", "inspect", cwd=tmp_path)
+    assert (refused.code, refused.out) == (2, "")
+    assert "remedy: Run `sealbook ledger migrate`." in refused.err
+    assert run("ledger", "version", "--format", "json", cwd=tmp_path).json == [
+        {"revision": None, "needed": HEAD}
+    ]
+    assert run("ledger", "migrate", cwd=tmp_path).code == 0
+    assert run("state", "inspect", "--format", "json", cwd=tmp_path).json == []
+
+
+def test_grant_creates_the_roles_and_can_be_repeated(tmp_path: Path, on_postgresql: str) -> None:
+    """R-STATE-2."""
+    run("ledger", "migrate", cwd=tmp_path)
+    for _ in range(2):
+        ran = run("ledger", "grant", "--prefix", "cli_test_", "--format", "json", cwd=tmp_path)
+        assert ran.code == 0
+        assert sorted(row["role"] for row in ran.json) == sorted(f"cli_test_{role}" for role in ROLES)
+    with psycopg.connect(on_postgresql) as connection:
+        found = connection.execute("SELECT rolname FROM pg_roles WHERE rolname LIKE 'cli_test_%'").fetchall()
+    assert {name for (name,) in found} == {f"cli_test_{role}" for role in ROLES}
+
+
+@pytest.mark.usefixtures("on_postgresql")
+def test_grant_needs_tables_to_grant(tmp_path: Path) -> None:
+    refused = run("ledger", "grant", cwd=tmp_path)
+    assert refused.code == 2
+    assert "remedy: Run `sealbook ledger migrate`." in refused.err
+
+
+def test_sqlite_has_no_roles(tmp_path: Path) -> None:
+    write_book(tmp_path)
+    run("ledger", "migrate", cwd=tmp_path)
+    refused = run("ledger", "grant", cwd=tmp_path)
+    assert refused.code == 2
+    assert "Roles need PostgreSQL" in refused.err
