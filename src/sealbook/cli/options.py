@@ -75,8 +75,8 @@ CustomerIdOption = Annotated[
 CustomersOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--customer",
         "--customer-id",
+        "--customer",
         metavar="ID",
         help="Only this customer; hyphens are fine; may be given again.",
         parser=_parsed_by(normalise_customer_id),
@@ -105,8 +105,8 @@ UntilOption = Annotated[
 QueriesOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--query",
         "--query-name",
+        "--query",
         metavar="NAME",
         help="Only this query; may be given again.",
         parser=_parsed_by(_name("query_name")),

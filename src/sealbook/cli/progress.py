@@ -1,0 +1,47 @@
+"""A progress bar on stderr for long work: partitions, rows, megabytes a second, time left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+_MEGABYTE = 1_000_000
+
+
+@dataclass
+class Tracker:
+    """What has been done so far; tell it of each step."""
+
+    _progress: Progress = field(repr=False)
+    _task: TaskID
+    _started: float = field(default_factory=time.monotonic)
+    rows: int = 0
+    bytes: int = 0
+
+    def advance(self, partitions: int, *, rows: int, size: int) -> None:
+        """Count partitions that are done, with their rows and bytes."""
+        self.rows += rows
+        self.bytes += size
+        rate = self.bytes / _MEGABYTE / max(time.monotonic() - self._started, 1e-9)
+        self._progress.update(self._task, advance=partitions, details=f"{self.rows:,} rows, {rate:.1f} MB/s")
+
+
+@contextmanager
+def partitions_progress(description: str, total: int) -> Iterator[Tracker]:
+    """Show a bar while the block lasts, where stderr is a terminal; elsewhere show nothing."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("partitions, {task.fields[details]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task(description, total=total, details="0 rows")
+        yield Tracker(progress, task)

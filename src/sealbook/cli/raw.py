@@ -1,0 +1,120 @@
+"""`sealbook raw`: what is sealed, and what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from sealbook.cli.invocation import open_book
+from sealbook.cli.options import (
+    CustomersOption,
+    FormatOption,
+    KeyArgument,
+    LimitOption,
+    QueryNameOption,
+    RunIdOption,
+    SinceOption,
+    SourceOption,
+    UntilOption,
+)
+from sealbook.cli.output import Format, message, show_json
+from sealbook.cli.table import Column, cell, print_table
+from sealbook.errors import NotFound
+
+if TYPE_CHECKING:
+    from sealbook.raw import RawMetadata
+
+app = typer.Typer(help="What is sealed, and what is in it.", no_args_is_help=True)
+
+_LIST_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook raw list --since 2026-01-01
+  sealbook raw list --customer 123-456-7890 --query campaign_daily --format json
+"""
+
+_SHOW_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook raw show google_ads/1234567890/campaign_daily/2026-01-01
+  sealbook raw show google_ads/1234567890/campaign_daily/2026-01-01 --rows 50 --format json
+"""
+
+
+@app.command("list", epilog=_LIST_EXAMPLES)
+def list_(
+    ctx: typer.Context,
+    source: SourceOption = None,
+    customers: CustomersOption = None,
+    query_name: QueryNameOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    limit: LimitOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """List the sealed runs of partitions, with what their seals say."""
+    with open_book(ctx) as book:
+        runs = book.raw.sealed(
+            source=source, query_name=query_name, customers=customers, since=since, until=until
+        )
+        seals = (book.raw.metadata(key, run_id) for key, run_id in islice(runs, limit))
+        if form is Format.JSON:
+            show_json(map(_fields, seals))
+        else:
+            _print_seals(seals)
+
+
+@app.command("show", epilog=_SHOW_EXAMPLES)
+def show_(
+    ctx: typer.Context,
+    key: KeyArgument,
+    run_id: RunIdOption = None,
+    rows: Annotated[int, typer.Option(metavar="N", min=0, help="How many rows to show.")] = 10,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Show what a partition's seal says, and its first rows; of its newest run, or of --run-id."""
+    with open_book(ctx) as book:
+        runs = book.raw.runs(key)
+        if not runs:
+            raise NotFound(f"{key} has no sealed run", remedy="`sealbook raw list` shows what is sealed.")
+        partition = book.raw.read(key, run_id or runs[-1])
+        lines = list(islice(partition.lines(), rows))
+    if form is Format.JSON:
+        show_json([{**_fields(partition.metadata), "rows": [_row(line) for line in lines]}])
+        return
+    for name, value in _fields(partition.metadata).items():
+        typer.echo(f"{name:<16}{'' if value is None else value}")
+    typer.echo()
+    for line in lines:
+        typer.echo(cell(line.decode("utf-8", "backslashreplace")))
+    others = [str(run) for run in runs if run != partition.metadata.run_id]
+    if others:
+        message(f"Other sealed runs: {', '.join(others)}")
+
+
+def _print_seals(seals: Iterable[RawMetadata]) -> None:
+    columns: list[Column[RawMetadata]] = [
+        Column("partition", lambda seal: seal.key),
+        Column("run", lambda seal: seal.run_id),
+        Column("records", lambda seal: seal.record_count, number=True),
+        Column("bytes", lambda seal: seal.payload_bytes, spare=2, number=True),
+        Column("schema", lambda seal: seal.schema_version, spare=3),
+        Column("extracted (UTC)", lambda seal: seal.extracted_at, spare=1),
+    ]
+    print_table(seals, columns)
+
+
+def _fields(seal: RawMetadata) -> dict[str, object]:
+    """Return what a seal says, by the names of `metadata.json`."""
+    fields: dict[str, object] = msgspec.json.decode(seal.to_json())
+    return fields
+
+
+def _row(line: bytes) -> object:
+    """Return a row as the object that it is, or as text where it is none."""
+    try:
+        return msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return line.decode("utf-8", "backslashreplace")

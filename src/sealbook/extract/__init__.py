@@ -1,0 +1,1 @@
+"""Extraction: sources that fetch rows, and what keeps them within limits and through passing failures."""

@@ -1,0 +1,103 @@
+"""Extraction in a worker: fetch, write and seal partitions with a bounded pool of threads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sealbook.clock import utc_now
+from sealbook.config import Limits
+from sealbook.errors import AlreadySealed
+from sealbook.extract.limits import RequestLimiter
+from sealbook.extract.results import Ending, ErrorClass, Extracted
+from sealbook.extract.retry import RetryPolicy, with_retries
+from sealbook.extract.source import Source, load_source
+from sealbook.model import PartitionKey, RunId
+from sealbook.model.contract import Query
+from sealbook.raw import RawMetadata, RawStore, Row
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """All that a worker needs for the partitions of one source in one run. It holds no state writer."""
+
+    run_id: RunId
+    source_name: str
+    queries: Mapping[str, Query]
+    raw_url: str
+    options: Mapping[str, object] = field(repr=False)  # may hold secrets
+    limits: Limits = field(default_factory=Limits)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    processes: int = 1
+
+    def __call__(self, keys: Sequence[PartitionKey]) -> list[Extracted]:
+        """Extract partitions, several at once; one that fails is a result like the others."""
+        with ThreadPoolExecutor(min(self.limits.threads, len(keys)) or 1) as pool:
+            return list(pool.map(self.extract, keys))
+
+    def extract(self, key: PartitionKey) -> Extracted:
+        """Fetch a partition, write it and seal it, unless this run has done so before."""
+        started = time.monotonic()
+        try:
+            ending, metadata = self._sealed(key)
+        except Exception as error:  # noqa: BLE001 - a source is foreign code: whatever it raises is the result
+            return Extracted(
+                key,
+                self.run_id,
+                Ending.FAILED,
+                seconds=time.monotonic() - started,
+                error_class=ErrorClass.of(error),
+                error_message=str(error) or type(error).__name__,
+            )
+        return Extracted(
+            key,
+            self.run_id,
+            ending,
+            record_count=metadata.record_count,
+            payload_bytes=metadata.payload_bytes,
+            seconds=time.monotonic() - started,
+        )
+
+    def _sealed(self, key: PartitionKey) -> tuple[Ending, RawMetadata]:
+        try:
+            return Ending.SEALED, with_retries(lambda: self._try(key), self.retry)
+        except AlreadySealed:
+            return Ending.SKIPPED, self._store.metadata(key, self.run_id)
+
+    def _try(self, key: PartitionKey) -> RawMetadata:
+        """Make one whole try: a stream that broke cannot go on, so nothing smaller can be repeated."""
+        query = self.queries[key.query_name]
+        payload = self._store.write(key, self.run_id, self._rows(key, query))
+        return self._store.seal(
+            key,
+            self.run_id,
+            payload,
+            schema_version=query.schema_version,
+            query_hash=query.hash,
+            extracted_at=utc_now(),
+            api_version=query.api_version,
+        )
+
+    def _rows(self, key: PartitionKey, query: Query) -> Iterator[Row]:
+        """Ask for a partition's rows, but only when the first is taken: a sealed one costs no request."""
+        self._limiter.acquire(key.customer_id)
+        yield from self._source.fetch(key, query)
+
+    @cached_property
+    def _source(self) -> Source:
+        return load_source(self.source_name, self.options)
+
+    @cached_property
+    def _store(self) -> RawStore:
+        return RawStore.open(self.raw_url)
+
+    @cached_property
+    def _limiter(self) -> RequestLimiter:
+        return RequestLimiter(
+            requests_per_second=self.limits.requests_per_second,
+            requests_per_second_per_customer=self.limits.requests_per_second_per_customer,
+            processes=self.processes,
+        )

@@ -1,0 +1,1 @@
+"""The sources that Sealbook brings along; others are found by their entry points."""

@@ -1,0 +1,93 @@
+"""The demo source: made-up Google Ads reports, always the same ones, and faults where its options ask."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from importlib.resources import files
+from typing import Annotated, Self
+
+import msgspec
+
+from sealbook.extract.source import read_options
+from sealbook.extract.sources.demo_faults import (
+    ErrorFault,
+    Fault,
+    LineFault,
+    PermanentError,
+    Short,
+    Slow,
+    fail,
+    spoil,
+)
+from sealbook.extract.sources.demo_rows import demo_lines
+from sealbook.model import PartitionKey
+from sealbook.model.contract import Query
+
+
+class DemoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a demo source can be told."""
+
+    seed: int = 0
+    """Another seed gives other rows."""
+    rows: Annotated[int, msgspec.Meta(ge=0)] = 200
+    """Rows of each partition."""
+    restatement: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """How many times the day was extracted before; its conversions grow with each."""
+    latency_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """The wait before the first row of each fetch."""
+    faults: tuple[Fault, ...] = ()
+    """What goes wrong, and where."""
+
+
+class DemoSource:
+    """Gives the same rows for the same key, options and query name; needs no network."""
+
+    def __init__(self, options: DemoOptions, *, sleep: Callable[[float], object] = time.sleep) -> None:
+        """Take checked options; `sleep` waits out latency and slow accounts."""
+        self._options = options
+        self._sleep = sleep
+        self._tries: Counter[tuple[int, PartitionKey]] = Counter()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Self:
+        """Make a demo source of the fields of DemoOptions."""
+        return cls(read_options("demo", DemoOptions, options))
+
+    def fetch(self, key: PartitionKey, query: Query) -> Iterator[bytes]:  # noqa: ARG002
+        """Give the rows of one partition. The shape goes by the key's query name; the text is not read."""
+        options = self._options
+        faults = [
+            (number, fault) for number, fault in enumerate(options.faults) if fault.strikes(key, options.seed)
+        ]
+        seconds, rows = options.latency_seconds, options.rows
+        for _, fault in faults:
+            if isinstance(fault, Slow):
+                seconds += fault.seconds
+            elif isinstance(fault, Short):
+                rows = int(rows * fault.keep)
+        if seconds:
+            self._sleep(seconds)
+        lines = demo_lines(key, seed=options.seed, rows=rows, restatement=options.restatement)
+        for number, fault in faults:
+            if isinstance(fault, LineFault):
+                lines = spoil(fault, lines)
+            elif isinstance(fault, ErrorFault) and self._still_fails(number, fault, key):
+                lines = fail(fault, lines, key)
+        return lines
+
+    def _still_fails(self, number: int, fault: ErrorFault, key: PartitionKey) -> bool:
+        """Count a try of a fault that passes, and tell whether it has not passed yet."""
+        if isinstance(fault, PermanentError) or fault.tries is None:
+            return True
+        with self._lock:
+            self._tries[number, key] += 1
+            return self._tries[number, key] <= fault.tries
+
+
+def demo_configuration() -> str:
+    """Return the demo's queries and contracts, in the format of `config/google_apis.yaml`."""
+    return files(__package__).joinpath("demo.yaml").read_text("utf-8")

@@ -1,0 +1,92 @@
+"""The Google Ads source: one SearchStream of the official client for each partition."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, Self
+
+import msgspec
+
+from sealbook.errors import ConfigError, InvalidInput
+from sealbook.extract.source import read_options
+from sealbook.extract.sources.google_ads_client import (
+    GoogleAdsOptions,
+    check_api_version,
+    open_service,
+    require_client,
+)
+from sealbook.extract.sources.google_ads_errors import classed, request_errors
+from sealbook.extract.sources.google_ads_rows import Columns, RowFlattener
+from sealbook.model import PartitionKey
+from sealbook.model.contract import Query
+from sealbook.model.keys import GOOGLE_ADS, check_customer_id, normalise_customer_id
+
+_PLACEHOLDER = "{logical_date}"
+
+
+class GoogleAdsSource:
+    """Fetches the rows of a GAQL query for one account and day. Connects at the first fetch."""
+
+    def __init__(self, options: GoogleAdsOptions) -> None:
+        """Take checked options."""
+        self._options = options
+        self._services: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Self:
+        """Make a Google Ads source of the fields of GoogleAdsOptions."""
+        require_client()
+        checked = read_options(GOOGLE_ADS, GoogleAdsOptions, options)
+        if checked.login_customer_id is None:
+            return cls(checked)
+        login_customer_id = normalise_customer_id(checked.login_customer_id)
+        try:
+            check_customer_id(GOOGLE_ADS, login_customer_id)
+        except InvalidInput as error:
+            raise ConfigError(f"options of source {GOOGLE_ADS}: login_{error}") from error
+        return cls(msgspec.structs.replace(checked, login_customer_id=login_customer_id))
+
+    def fetch(self, key: PartitionKey, query: Query) -> Iterator[Columns]:
+        """Stream the rows of one partition as flat columns."""
+        text = bind_logical_date(query, key.logical_date)
+        api_version = check_api_version(query.api_version)
+        service = self._service(api_version)
+        stream = None
+        try:
+            stream = service.search_stream(
+                customer_id=key.customer_id, query=text, retry=None, timeout=self._options.timeout_seconds
+            )
+            mask: list[str] | None = None
+            for answer in stream:
+                if not answer.results:
+                    continue
+                if mask != answer.field_mask.paths:
+                    mask = list(answer.field_mask.paths)
+                    flatten = RowFlattener(answer.results[0].DESCRIPTOR, mask)
+                for row in answer.results:
+                    yield flatten(row)
+        except request_errors() as error:
+            raise classed(error, key, api_version) from error
+        finally:
+            # A reader that stops early must not leave the server sending.
+            if stream is not None:
+                stream.cancel()
+
+    def _service(self, api_version: str) -> Any:
+        with self._lock:
+            if api_version not in self._services:
+                self._services[api_version] = open_service(self._options, api_version)
+            return self._services[api_version]
+
+
+def bind_logical_date(query: Query, day: date) -> str:
+    """Put the day into the query's text; `{logical_date}` is the only placeholder, other braces stand."""
+    if _PLACEHOLDER not in query.text:
+        raise ConfigError(
+            f"the text of query {query.name} does not say where the day goes",
+            remedy=f"Write WHERE segments.date = '{_PLACEHOLDER}'.",
+        )
+    return query.text.replace(_PLACEHOLDER, day.isoformat())

@@ -1,0 +1,156 @@
+"""`sealbook extract` and `sealbook raw`, as a user types them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sealbook.clock import new_run_id
+from sealbook.extract.sources.demo import demo_configuration
+from sealbook.raw import RawStore
+from tests.support.cli import SEALBOOK, Ran, run
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
+
+DAY = ("--since", "2026-01-01", "--until", "2026-01-01")
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """A book on the demo source, with one account that is disabled."""
+    return write_demo_book(tmp_path, faults=[{"kind": "permanent", "customers": ["c2"]}])
+
+
+def write_demo_book(folder: Path, **options: object) -> Path:
+    """Write a book of three demo accounts."""
+    settings = {
+        "ledger": "sqlite:///sealbook.db",
+        "raw": "raw",
+        "warehouse": "warehouse",
+        "sources": {
+            "demo": {
+                "queries": "demo.yaml",
+                "customers": ["c0", "c1", "c2"],
+                "options": {"rows": 5, **options},
+            }
+        },
+        "spark": {"master": "local[2]"},
+    }
+    (folder / "sealbook.yaml").write_text(yaml.safe_dump(settings))
+    (folder / "demo.yaml").write_text(demo_configuration())
+    return folder
+
+
+def extract(book: Path, *arguments: str) -> Ran:
+    return run("extract", *arguments, "--format", "json", cwd=book)
+
+
+def test_what_fails_is_reported_and_the_rest_is_sealed(book: Path) -> None:
+    ran = extract(book, *DAY)
+
+    assert ran.code == 3
+    by_ending = {
+        ending: {row["customer_id"] for row in ran.json if row["ending"] == ending}
+        for ending in ("sealed", "failed")
+    }
+    assert by_ending == {"sealed": {"c0", "c1"}, "failed": {"c2"}}
+    assert {row["error_class"] for row in ran.json if row["ending"] == "failed"} == {"permanent"}
+    assert len({row["run_id"] for row in ran.json}) == 1  # R-RUN-1: one run for all
+
+
+def test_the_same_run_again_does_what_is_left(book: Path) -> None:
+    run_id = str(new_run_id())
+    extract(book, *DAY, "--run-id", run_id, "--customer", "c0")
+
+    ran = extract(book, *DAY, "--run-id", run_id, "--customer", "c0", "--customer", "c1")
+
+    assert ran.code == 0
+    assert {(row["customer_id"], row["ending"]) for row in ran.json} == {("c0", "skipped"), ("c1", "sealed")}
+    assert {row["run_id"] for row in ran.json} == {run_id}
+
+
+def test_the_table_adds_up_by_query_and_shows_the_first_failures(book: Path) -> None:
+    ran = run("extract", *DAY, cwd=book)
+
+    assert ran.code == 3
+    header, *rows = ran.out.splitlines()
+    assert header.split() == ["query", "sealed", "skipped", "failed", "rows", "MB"]
+    assert ["demo/campaign_daily", "2", "0", "1"] in [row.split()[:4] for row in rows]
+    assert "demo/c2/campaign_daily/2026-01-01 failed (permanent)" in ran.said
+
+
+def test_all_failed_is_failed(book: Path) -> None:
+    assert extract(book, *DAY, "--customer", "c2").code == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--since", "2026-01-02", "--until", "2026-01-01"),
+        ("--since", "2026-02-30", "--until", "2026-03-01"),
+        (*DAY, "--customer", "c9"),
+        (*DAY, "--query", "no_such_query"),
+        (*DAY, "--source", "google_ads"),
+        (*DAY, "--run-id", "not-a-ulid"),
+        ("--since", "2026-01-01"),
+    ],
+)
+def test_wrong_usage_writes_nothing(book: Path, arguments: tuple[str, ...]) -> None:
+    ran = extract(book, *arguments)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err
+    assert not (book / "raw").exists()
+
+
+def test_raw_list_and_show_say_what_is_sealed(book: Path) -> None:
+    extract(book, *DAY, "--customer", "c0")
+
+    listed = run("raw", "list", "--query", "campaign_daily", "--format", "json", cwd=book)
+    [seal] = listed.json
+    assert (seal["customer_id"], seal["record_count"]) == ("c0", 5)
+    assert "demo/c0/campaign_daily/2026-01-01" in run("raw", "list", cwd=book).out
+
+    key = "demo/c0/campaign_daily/2026-01-01"
+    [shown] = run("raw", "show", key, "--rows", "2", "--format", "json", cwd=book).json
+    assert len(shown["rows"]) == 2
+    assert shown["rows"][0]["segments_date"] == "2026-01-01"
+    assert shown["payload_sha256"] == seal["payload_sha256"]
+    text = run("raw", "show", key, "--run", seal["run_id"], cwd=book).out
+    assert seal["payload_sha256"] in text
+    assert text.count('"segments_date"') == 5
+
+
+def test_raw_show_of_what_is_not_sealed_says_so(book: Path) -> None:
+    ran = run("raw", "show", "demo/c0/campaign_daily/2026-01-01", cwd=book)
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "no sealed run" in ran.said
+
+
+def test_ctrl_c_stops_cleanly_and_leaves_nothing_half_sealed(tmp_path: Path) -> None:
+    book = write_demo_book(tmp_path, latency_seconds=0.2)
+    run_id = str(new_run_id())
+    span = ("--since", "2026-01-01", "--until", "2026-03-31", "--run-id", run_id)
+    with subprocess.Popen(
+        [SEALBOOK, "extract", *span], cwd=book, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        store = RawStore.open(str(book / "raw"))
+        deadline = time.monotonic() + 120
+        while not any(True for _ in store.sealed()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    sealed = list(store.sealed())
+    assert 0 < len(sealed) < 810
+    for key, run in sealed:
+        store.read(key, run).payload()  # checks bytes, digest and count against the seal
