@@ -32,15 +32,18 @@ class ConfigError(SealbookError):
 
 
 class Transient(SealbookError):
-    """It failed this time; the same call may succeed later."""
+    """It failed this time; the same call may succeed later.
 
-
-class QuotaExceeded(Transient):
-    """A quota is used up. `retry_after` is the wait in seconds that the server asked for, if it did."""
+    `retry_after` is the wait in seconds that the server asked for, if it did.
+    """
 
     def __init__(self, message: str, *, retry_after: float | None = None, remedy: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.retry_after = retry_after
+
+
+class QuotaExceeded(Transient):
+    """A quota is used up."""
 
 
 class Permanent(SealbookError):

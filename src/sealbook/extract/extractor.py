@@ -35,6 +35,7 @@ class Extractor:
 
     def __call__(self, keys: Sequence[PartitionKey]) -> list[Extracted]:
         """Extract partitions, several at once; one that fails is a result like the others."""
+        self._limiter  # noqa: B018 - made before there are threads, which must share one
         with ThreadPoolExecutor(min(self.limits.threads, len(keys)) or 1) as pool:
             return list(pool.map(self.extract, keys))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sealbook.errors import InvalidInput, QuotaExceeded, Transient
+from sealbook.errors import InvalidInput, Transient
 
 _Result = TypeVar("_Result")
 
@@ -42,7 +42,7 @@ class RetryPolicy:
         """
         if tried >= self.tries:
             return None
-        asked = failure.retry_after if isinstance(failure, QuotaExceeded) else None
+        asked = failure.retry_after
         if asked is not None and asked > self.longest_delay_seconds:
             return None
         # Beyond 2**32 any cap has long been reached; a float would overflow at 2**1024.

@@ -58,8 +58,8 @@ def classed(error: Exception, key: PartitionKey, api_version: str) -> SealbookEr
     if failure.request_id:
         message += f" (request {failure.request_id})"
     kind = _class_of(codes, status)
-    if kind is QuotaExceeded:
-        return QuotaExceeded(message, retry_after=_retry_after(failure, metadata))
+    if issubclass(kind, Transient):
+        return kind(message, retry_after=_retry_after(failure, metadata))
     return kind(message, remedy=next((_REMEDIES[code[0]] for code in codes if code[0] in _REMEDIES), None))
 
 
