@@ -8,20 +8,20 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import psycopg
-from bench.harness import Result, duration, megabytes, peak_memory, seconds, speed
 from sqlalchemy import make_url
-from tests.support.ledger import postgresql_server
 
+from bench.harness import Result, duration, megabytes, peak_memory, seconds, speed
 from sealbook.clock import new_run_id, utc_now
 from sealbook.ledger import open_ledger
 from sealbook.ledger.tables import KEY, attempt, partition_state
 from sealbook.model import Check, PartitionKey, Verdict
+from tests.support.ledger import postgresql_server
 
 BATCH = 1_000
 BATCHES = 10
@@ -51,7 +51,7 @@ def _judging(name: str, url: str, at_least: float) -> Result:
     """Judge fresh keys, and upsert as many rows into both tables with the driver's executemany."""
     ours, bare = _keys("ours"), _keys("bare")
     run_id = new_run_id()
-    rows = [_rows(key, run_id) for key in bare]
+    rows = [_rows(key, run_id, utc_now()) for key in bare]
     with open_ledger(url, migrate=True) as ledger, _driver(url) as connection:
         verdicts = [
             Verdict.accept(
@@ -133,9 +133,9 @@ def _keys(customer_id: str) -> list[PartitionKey]:
     ]
 
 
-def _rows(key: PartitionKey, run_id: str) -> tuple[Row, Row]:
+def _rows(key: PartitionKey, run_id: str, at: datetime) -> tuple[Row, Row]:
     identity = (key.source, key.customer_id, key.query_name, key.logical_date.isoformat())
-    now = utc_now().isoformat(timespec="microseconds")
+    now = at.isoformat(timespec="microseconds")
     checks = msgspec.json.encode(CHECKS).decode()
     state = (*identity, "success", run_id, "1", 200, now, None, 1)
     return state, (*identity, 1, run_id, "accepted", "1", 200, None, "v1", checks, None, now)
@@ -153,12 +153,13 @@ def _upsert(table: Any, url: str) -> str:
 
 
 def _fill(url: str, connection: Any) -> None:
-    """Put a million states there, the quick way."""
-    first, run_id = date(2024, 1, 1), new_run_id()
+    """Put a million states there, the quick way; those of a customer as if judged in one call."""
+    first, run_id, begun = date(2024, 1, 1), new_run_id(), utc_now()
     days = [first + timedelta(days=number) for number in range(DAYS)]
     rows = (
-        _rows(PartitionKey("google_ads", str(1_000_000_000 + customer), "campaign_daily", day), run_id)[0]
+        _rows(PartitionKey("google_ads", str(1_000_000_000 + customer), "campaign_daily", day), run_id, at)[0]
         for customer in range(CUSTOMERS)
+        for at in [begun + timedelta(seconds=customer)]
         for day in days
     )
     if url.startswith("postgresql"):

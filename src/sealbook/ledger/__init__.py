@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from types import TracebackType
 from typing import Self
 
 from sealbook.clock import Clock, utc_now
+from sealbook.errors import SealbookError
 from sealbook.ledger import roles, schema
 from sealbook.ledger.engine import Database
+from sealbook.ledger.events import SqlRunStore
 from sealbook.ledger.overrides import ControlWrites
+from sealbook.ledger.pointer_events import to_event_log
+from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.reads import LedgerReads
 from sealbook.ledger.verdicts import VerdictWrites
 
@@ -22,6 +27,8 @@ class Ledger(LedgerReads, VerdictWrites, ControlWrites):
         LedgerReads.__init__(self, database)
         VerdictWrites.__init__(self, database, clock)
         ControlWrites.__init__(self, database, clock)
+        self.run_store = SqlRunStore(database, clock)
+        self.pointers = Pointers(database, clock, to_event_log(clock))
 
     def close(self) -> None:
         """Close all connections."""
@@ -42,20 +49,24 @@ def open_ledger(url: str, *, migrate: bool = False, clock: Clock = utc_now) -> L
     SQLite is migrated by itself. PostgreSQL is migrated when asked to be, and else refused if it is behind.
     """
     database = Database(url)
-    if migrate or database.dialect == "sqlite":
-        schema.bring_to_head(database)
-    else:
-        schema.check_version(database)
+    try:
+        if migrate or database.dialect == "sqlite":
+            schema.bring_to_head(database)
+        else:
+            schema.check_version(database)
+    except SealbookError:
+        database.close()
+        raise
     return Ledger(database, clock)
 
 
 def migrate(url: str) -> tuple[str | None, str]:
     """Bring a ledger's tables to the version this code needs; return the revision before and after."""
-    return schema.bring_to_head(Database(url))
+    with closing(Database(url)) as database:
+        return schema.bring_to_head(database)
 
 
 def grant_roles(url: str, prefix: str = "sealbook_") -> list[str]:
     """Create the group roles on PostgreSQL with the rights each needs, and return their names."""
-    database = Database(url)
-    schema.check_version(database)
-    return roles.grant_roles(database, prefix)
+    with closing(Database(url)) as database:
+        return roles.grant_roles(database, prefix)

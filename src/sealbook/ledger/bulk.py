@@ -41,6 +41,8 @@ from sealbook.ledger.types import UtcTimestamp, json_text, utc_text
 Rows = Sequence[Sequence[Any]]
 """Rows with a value for every column of a table, in the table's order."""
 
+_ROWS_A_STATEMENT = 5_000  # PostgreSQL takes at most 256 MB of JSON in one parameter
+
 
 def incoming(dialect: str, columns: Iterable[Column[Any]]) -> FromClause:
     """Return the rows of the parameter `rows` as a table with the names and types of the given columns."""
@@ -68,22 +70,24 @@ def encode_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def insert_rows(connection: Connection, table: Table, rows: Rows) -> None:
     """Insert rows."""
     if connection.dialect.name == "postgresql":
-        connection.execute(_insert_incoming(table), _named(table, rows))
+        _execute_incoming(connection, _insert_incoming(table), table, rows)
     else:
         _insert_each(table).execute(connection, rows)
 
 
-def update_rows(connection: Connection, table: Table, rows: Rows) -> None:
-    """Update the rows that have these primary keys, in every other column."""
+def update_rows(connection: Connection, table: Table, rows: Rows, columns: tuple[str, ...]) -> None:
+    """Update these columns of the rows that have these primary keys."""
     if connection.dialect.name == "postgresql":
-        connection.execute(_update_incoming(table), _named(table, rows))
+        _execute_incoming(connection, _update_incoming(table, columns), table, rows)
     else:
-        _update_each(table).execute(connection, rows)
+        _update_each(table, columns).execute(connection, rows)
 
 
-def _named(table: Table, rows: Rows) -> dict[str, str]:
+def _execute_incoming(connection: Connection, statement: Executable, table: Table, rows: Rows) -> None:
     names = [each.name for each in table.c]
-    return encode_rows(dict(zip(names, row, strict=True)) for row in rows)
+    for start in range(0, len(rows), _ROWS_A_STATEMENT):
+        page = rows[start : start + _ROWS_A_STATEMENT]
+        connection.execute(statement, encode_rows(dict(zip(names, row, strict=True)) for row in page))
 
 
 @cache
@@ -93,11 +97,10 @@ def _insert_incoming(table: Table) -> Executable:
 
 
 @cache
-def _update_incoming(table: Table) -> Executable:
+def _update_incoming(table: Table, columns: tuple[str, ...]) -> Executable:
     rows = incoming("postgresql", table.c)
     same = [each == rows.c[each.name] for each in table.primary_key]
-    changes = {each.name: rows.c[each.name] for each in table.c if not each.primary_key}
-    return update(table).where(*same).values(changes)
+    return update(table).where(*same).values({name: rows.c[name] for name in columns})
 
 
 @cache
@@ -106,9 +109,9 @@ def _insert_each(table: Table) -> _EachRow:
 
 
 @cache
-def _update_each(table: Table) -> _EachRow:
+def _update_each(table: Table, columns: tuple[str, ...]) -> _EachRow:
     same = [each == _parameter(each) for each in table.primary_key]
-    changes = {each.name: _parameter(each) for each in table.c if not each.primary_key}
+    changes = {name: _parameter(table.c[name]) for name in columns}
     return _EachRow(table, update(table).where(*same).values(changes))
 
 
@@ -129,18 +132,18 @@ class _EachRow:
         places = [columns[name] for name in compiled.positiontup or ()]
         self._text = str(compiled)
         self._order = itemgetter(*(index for index, _ in places))
-        self._stored_as = [_stored_as(each) for _, each in places]
+        converters = enumerate(_stored_as(each) for _, each in places)
+        self._converted = [(place, convert) for place, convert in converters if convert is not None]
 
     def execute(self, connection: Connection, rows: Rows) -> None:
-        converters = self._stored_as
-        parameters = [
-            tuple(
-                value if convert is None or value is None else convert(value)
-                for convert, value in zip(converters, self._order(row), strict=True)
-            )
-            for row in rows
-        ]
-        connection.exec_driver_sql(self._text, parameters)
+        connection.exec_driver_sql(self._text, [self._parameters(row) for row in rows])
+
+    def _parameters(self, row: Sequence[Any]) -> tuple[Any, ...]:
+        values = list(self._order(row))
+        for place, convert in self._converted:
+            if values[place] is not None:
+                values[place] = convert(values[place])
+        return tuple(values)
 
 
 def _stored_as(each: Column[Any]) -> Callable[[Any], str] | None:

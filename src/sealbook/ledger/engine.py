@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from sealbook.errors import (
     ConfigError,
@@ -22,14 +23,14 @@ from sealbook.errors import (
     UnknownOutcome,
 )
 from sealbook.ledger.types import json_text
+from sealbook.ledger.urls import parse_url, printable
 
 T = TypeVar("T")
 
 SQLITE_BUSY_SECONDS = 600.0
 """How long a writer on SQLite waits for the others before it gives up."""
 
-_TRIES = 6
-_FIRST_PAUSE_SECONDS = 0.05
+_PAUSES_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6)  # before each further try
 _WRITES = "sealbook_writes"
 _COMMON: dict[str, Any] = {"hide_parameters": True, "json_serializer": json_text}
 
@@ -50,13 +51,16 @@ class Database:
             if self.dialect == "sqlite"
             else _postgresql_engine(self.url)
         )
+        self.autocommit = (
+            self.engine if self.dialect == "sqlite" else _postgresql_engine(self.url, autocommit=True)
+        )
 
     def __str__(self) -> str:
-        return self.url.render_as_string(hide_password=True)
+        return printable(self.url)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Yield a connection whose statements all see one instant."""
+        """Yield a connection to read with; each statement sees one instant."""
         with self._translated(), self.engine.connect() as connection:
             yield connection
 
@@ -66,15 +70,19 @@ class Database:
         A connection lost before the commit was sent, a deadlock and a serialization failure leave no trace.
         One lost during the commit may or may not have: that is UnknownOutcome.
         """
-        for left in reversed(range(_TRIES)):
-            try:
-                return self._write_once(work)
-            except DBAPIError as error:
-                if left == 0 or not _left_no_trace(error):
-                    raise self._translate(error) from error
-                pause = _FIRST_PAUSE_SECONDS * 2.0 ** (_TRIES - left)
+        return self.repeated(lambda: self._write_once(work))
+
+    def repeated(self, once: Callable[[], T]) -> T:
+        """Do a thing, and again after a pause if the database was not reached or surely took it back."""
+        with self._translated():
+            for pause in _PAUSES_SECONDS:
+                try:
+                    return once()
+                except DBAPIError as error:
+                    if not (self._unanswered(error) or _sqlstate(error) in _POSTGRESQL_ROLLED_BACK):
+                        raise
                 time.sleep(pause * random.uniform(0.5, 1.0))
-        raise AssertionError("unreachable: the last try returns or raises")
+            return once()
 
     def _write_once(self, work: Callable[[Connection], T]) -> T:
         with self.engine.connect().execution_options(**{_WRITES: True}) as connection:
@@ -87,10 +95,11 @@ class Database:
             try:
                 transaction.commit()
             except DBAPIError as error:
-                if error.connection_invalidated:
+                if self._unanswered(error):
                     raise UnknownOutcome(
                         f"the connection to {self} was lost during commit: the write may have happened",
-                        remedy="Do the same call again: what was written is recognised and not repeated.",
+                        remedy="Deliver verdicts again: each counts once. After a control action, look at"
+                        " the state first: `sealbook state inspect`.",
                     ) from error
                 raise
             return result
@@ -98,6 +107,7 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+        self.autocommit.dispose()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -105,10 +115,15 @@ class Database:
             yield
         except DBAPIError as error:
             raise self._translate(error) from error
+        except PoolTimeout as error:
+            raise Transient(
+                f"all connections to {self} are in use",
+                remedy="Read iterators to their end, or let go of them; then try again.",
+            ) from error
 
     def _translate(self, error: DBAPIError) -> SealbookError:
         """Say what a driver's error means: the one place where that is decided."""
-        state = getattr(error.orig, "sqlstate", None)
+        state = _sqlstate(error)
         cause = str(error.orig).strip()
         if state in _POSTGRESQL_DENIED:
             return Permanent(
@@ -117,36 +132,35 @@ class Database:
             )
         if state in _POSTGRESQL_NO_TABLE:
             return NotMigrated(f"{self} lacks a table: {cause}", remedy="Run `sealbook ledger migrate`.")
-        if _sqlite_code(error) == sqlite3.SQLITE_CANTOPEN:
-            return ConfigError(f"{self} cannot be opened: {cause}", remedy="Create the folder that it is in.")
-        if _sqlite_code(error) == sqlite3.SQLITE_NOTADB:
-            return ConfigError(f"{self} is not a SQLite database", remedy="Name another file.")
-        if isinstance(error.orig, self.engine.dialect.loaded_dbapi.OperationalError):
+        match _sqlite_code(error):
+            case sqlite3.SQLITE_CANTOPEN:
+                return ConfigError(
+                    f"{self} cannot be opened: {cause}",
+                    remedy="Name a file that exists or can be created, in a folder that can be written to.",
+                )
+            case sqlite3.SQLITE_NOTADB:
+                return ConfigError(f"{self} is not a SQLite database", remedy="Name another file.")
+            case sqlite3.SQLITE_READONLY:
+                return Permanent(
+                    f"{self} cannot be written: {cause}",
+                    remedy="Get the right to write the file and its folder.",
+                )
+        if self._is_operational(error):
             return Transient(f"{self} did not answer: {cause}", remedy="Check the database, then try again.")
         return Permanent(f"{self} refused: {cause}")
 
+    def _unanswered(self, error: DBAPIError) -> bool:
+        """Tell whether PostgreSQL was not reached, or was lost before it said how a statement ended."""
+        return self.dialect == "postgresql" and (
+            error.connection_invalidated or (_sqlstate(error) is None and self._is_operational(error))
+        )
 
-def parse_url(url: str) -> URL:
-    """Check a ledger URL and name the driver."""
-    remedy = "Use sqlite:///path/to/book.db or postgresql://user:password@host/database."
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise ConfigError("the ledger URL cannot be read", remedy=remedy) from error
-    match parsed.drivername:
-        case "sqlite":
-            if parsed.host:
-                raise ConfigError(
-                    f"the ledger URL {url!r} has a host where SQLite needs a path", remedy=remedy
-                )
-            return parsed
-        case "postgresql" | "postgresql+psycopg":
-            return parsed.set(drivername="postgresql+psycopg")
-    raise ConfigError(f"ledger URLs of kind {parsed.drivername!r} are not supported", remedy=remedy)
+    def _is_operational(self, error: DBAPIError) -> bool:
+        return isinstance(error.orig, self.engine.dialect.loaded_dbapi.OperationalError)
 
 
-def _left_no_trace(error: DBAPIError) -> bool:
-    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _POSTGRESQL_ROLLED_BACK
+def _sqlstate(error: DBAPIError) -> str | None:
+    return getattr(error.orig, "sqlstate", None)
 
 
 def _sqlite_code(error: DBAPIError) -> int | None:
@@ -154,26 +168,37 @@ def _sqlite_code(error: DBAPIError) -> int | None:
     return None if code is None else code & 0xFF  # the primary code, without its extension
 
 
-def _postgresql_engine(url: URL) -> Engine:
+def _postgresql_engine(url: URL, *, autocommit: bool = False) -> Engine:
+    # A dead peer is noticed; times are UTC whatever the server's zone. What the URL says comes first.
+    options = f"-c timezone=utc {url.query.get('options', '')}".strip()
+    defaults = {"connect_timeout": "10", "keepalives_idle": "30"}
+    connect_args = {name: url.query.get(name, value) for name, value in defaults.items()}
+    connect_args["options"] = options
+    # A statement that commits by itself is repeated when its connection is lost: no need to try that first.
+    isolation_level = "AUTOCOMMIT" if autocommit else "READ COMMITTED"
     return create_engine(
         url,
         **_COMMON,
-        # One statement may take long, but a dead peer is noticed; times are UTC whatever the server's zone.
-        connect_args={"options": "-c timezone=utc", "connect_timeout": 10, "keepalives_idle": 30},
-        isolation_level="READ COMMITTED",
-        pool_pre_ping=True,
+        connect_args=connect_args,
+        isolation_level=isolation_level,
+        pool_pre_ping=not autocommit,
     )
 
 
 def _sqlite_engine(url: URL, in_memory: bool) -> Engine:
-    options: dict[str, Any] = {**_COMMON, "connect_args": {"timeout": SQLITE_BUSY_SECONDS}}
+    options: dict[str, Any] = {"pool_timeout": SQLITE_BUSY_SECONDS}
     if in_memory:
-        # One connection is the database: a second one would see another, empty one.
-        options["poolclass"] = StaticPool
-        options["connect_args"]["check_same_thread"] = False
+        # One connection is the database, and serves one thread after the other.
+        options |= {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0}
     else:
         _check_folder(url)
-    engine = create_engine(url, **options)
+        options |= {"max_overflow": -1}  # whoever must wait, waits for the database
+    engine = create_engine(
+        url,
+        **_COMMON,
+        **options,
+        connect_args={"timeout": SQLITE_BUSY_SECONDS, "check_same_thread": False},
+    )
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: sqlite3.Connection, _record: object) -> None:

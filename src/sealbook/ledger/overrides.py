@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import date, datetime
+from functools import cache
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Executable, insert, select
 
 from sealbook.clock import Clock
-from sealbook.errors import IllegalMove, InvalidInput, NotFound
+from sealbook.errors import IllegalMove, NotFound
 from sealbook.ledger import state_rows
+from sealbook.ledger.bulk import encode_rows, incoming
 from sealbook.ledger.engine import Database
+from sealbook.ledger.events.append import append
 from sealbook.ledger.reads import at_key
-from sealbook.ledger.tables import attempt, override_log
+from sealbook.ledger.tables import KEY, OVERRIDDEN, attempt, override_log
+from sealbook.ledger.types import in_utc
 from sealbook.model import Outcome, PartitionKey, PartitionState, RunId, next_state
+from sealbook.model.keys import check_key
+from sealbook.model.pipeline_events import partition_requeued
 from sealbook.model.state import Requeue, Rollback
+from sealbook.model.verdict import check_text
+from sealbook.model.wire import json_object
 
 
 class ControlWrites:
@@ -36,19 +44,26 @@ class ControlWrites:
         chosen = list(keys)
         _check_author(actor, reason)
         for key in chosen:
-            _check_key(key)
+            check_key(key)
+        chosen_by = _chosen_by(filter)
         if not chosen:
             return []
 
         def work(connection: Connection) -> list[PartitionState]:
-            at = self._clock()
             found = state_rows.lock(connection, set(chosen))
+            at = in_utc(self._clock())
             states = {
                 key: next_state(found.get(key, PartitionState.pending(key)), Requeue(), at)
                 for key in dict.fromkeys(chosen)
             }
-            state_rows.write(connection, states.values())
-            _log(connection, "requeue", states, actor=actor, reason=reason, at=at, filter=filter)
+            state_rows.write(connection, states.values(), OVERRIDDEN)
+            _log(connection, "requeue", states, actor=actor, reason=reason, at=at, filter=chosen_by)
+            runs = _last_runs(connection, states)
+            events = [
+                partition_requeued(key, runs[key], attempt=state.attempt_count, actor=actor, reason=reason)
+                for key, state in states.items()
+            ]
+            append(connection, events, at)
             return [states[key] for key in chosen]
 
         return self._database.write(work)
@@ -57,13 +72,13 @@ class ControlWrites:
         """Give authority back to an earlier accepted run of the same schema_version."""
         target = RunId(run_id)
         _check_author(actor, reason)
-        _check_key(key)
+        check_key(key)
 
         def work(connection: Connection) -> PartitionState:
-            at = self._clock()
             found = state_rows.lock(connection, [key]).get(key, PartitionState.pending(key))
+            at = in_utc(self._clock())
             state = next_state(found, _accepted_run(connection, key, target), at)
-            state_rows.write(connection, [state])
+            state_rows.write(connection, [state], OVERRIDDEN)
             _log(connection, "rollback", [key], actor=actor, reason=reason, at=at, run_id=target)
             return state
 
@@ -87,6 +102,24 @@ def _accepted_run(connection: Connection, key: PartitionKey, run_id: RunId) -> R
     return Rollback(run_id, latest.schema_version, latest.record_count)
 
 
+def _last_runs(
+    connection: Connection, states: Mapping[PartitionKey, PartitionState]
+) -> dict[PartitionKey, RunId]:
+    """Return the run of each partition's last attempt; a failed partition always has one."""
+    asked = encode_rows(
+        state_rows.key_row(key) | {"attempt": state.attempt_count} for key, state in states.items()
+    )
+    rows = connection.execute(_runs_of_attempts(connection.dialect.name), asked)
+    return {PartitionKey(*row[:4]): row.run_id for row in rows}
+
+
+@cache
+def _runs_of_attempts(dialect: str) -> Executable:
+    asked = incoming(dialect, [attempt.c[name] for name in (*KEY, "attempt")])
+    columns = [attempt.c[name] for name in (*KEY, "run_id")]
+    return select(*columns).join(asked, state_rows.same(attempt, asked, "attempt"))
+
+
 def _log(
     connection: Connection,
     action: str,
@@ -95,7 +128,7 @@ def _log(
     actor: str,
     reason: str,
     at: datetime,
-    filter: Mapping[str, object] | None = None,  # noqa: A002 - the log's own word for it
+    filter: dict[str, object] | None = None,  # noqa: A002 - the log's own word for it
     run_id: RunId | None = None,
 ) -> None:
     connection.execute(
@@ -104,19 +137,25 @@ def _log(
             actor=actor,
             action=action,
             reason=reason,
-            filter=None if filter is None else dict(filter),
+            filter=filter,
             keys=[str(key) for key in keys],
             run_id=run_id,
         )
     )
 
 
+def _chosen_by(filter: Mapping[str, object] | None) -> dict[str, object] | None:  # noqa: A002 - as above
+    """Return the filter as JSON holds it, days as text."""
+    if filter is None:
+        return None
+    if isinstance(filter, Mapping):
+        filter = {  # noqa: A001
+            name: value.isoformat() if isinstance(value, date) else value for name, value in filter.items()
+        }
+    return json_object("filter", filter)
+
+
 def _check_author(actor: str, reason: str) -> None:
-    for field, value in (("actor", actor), ("reason", reason)):
-        if not isinstance(value, str) or not value.strip() or "\0" in value:
-            raise InvalidInput.of(field, value, "text that says who and why; it goes into the override log")
-
-
-def _check_key(key: object) -> None:
-    if not isinstance(key, PartitionKey):
-        raise InvalidInput.of("key", key, "a PartitionKey")
+    """Refuse a control action that does not say who and why; both go into the override log."""
+    check_text("actor", actor)
+    check_text("reason", reason)

@@ -3,39 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, datetime
-from typing import Any, TypedDict, Unpack
+from datetime import date
+from itertools import chain, starmap
+from operator import eq, ge, le
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Select, func, select
+from sqlalchemy import ColumnElement, Row, Select, Table, func, select
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger.engine import Database
 from sealbook.ledger.tables import KEY, attempt, partition_state
 from sealbook.model import Attempt, Check, Outcome, PartitionKey, PartitionState, RunId, Status
+from sealbook.model.keys import check_customer_id, check_date, check_key, check_name
+
+T = TypeVar("T")
 
 _PAGE = 2_000  # rows fetched at a time while streaming
 
-_STATUS = {status.value: status for status in Status}
-
-_CONDITIONS: dict[str, Callable[[Any], ColumnElement[bool]]] = {
-    "source": partition_state.c.source.__eq__,
-    "customer_id": partition_state.c.customer_id.__eq__,
-    "query_name": partition_state.c.query_name.__eq__,
-    "since": partition_state.c.logical_date.__ge__,
-    "until": partition_state.c.logical_date.__le__,
-    "status": partition_state.c.status.__eq__,
+_CONDITIONS: dict[str, tuple[str, Callable[[Any, Any], ColumnElement[bool]]]] = {
+    "source": ("source", eq),
+    "customer_id": ("customer_id", eq),
+    "query_name": ("query_name", eq),
+    "since": ("logical_date", ge),
+    "until": ("logical_date", le),
+    "status": ("status", eq),
 }
 
 
-class StateFilters(TypedDict, total=False):
-    """What states can be filtered by; None filters nothing, `since` and `until` are both included."""
+class KeyFilters(TypedDict, total=False):
+    """What partitions can be filtered by; None filters nothing, `since` and `until` are both included."""
 
     source: str | None
     customer_id: str | None
     query_name: str | None
     since: date | None
     until: date | None
+
+
+class StateFilters(KeyFilters, total=False):
+    """What states can be filtered by."""
+
     status: Status | str | None
 
 
@@ -47,41 +55,77 @@ class LedgerReads:
 
     def state(self, key: PartitionKey) -> PartitionState:
         """Return the state of a partition; pending where there is no row (R-STATE-1)."""
+        check_key(key)
         query = select(partition_state).where(*at_key(partition_state, key))
         with self._database.read() as connection:
             row = connection.execute(query).one_or_none()
-        return PartitionState.pending(key) if row is None else state_from_row(row)
+        return PartitionState.pending(key) if row is None else PartitionState(*row)
 
     def states(self, **filters: Unpack[StateFilters]) -> Iterator[PartitionState]:
         """Stream the states that match, in key order, as of one instant."""
         key_order = (partition_state.c[name] for name in KEY)
-        return self._stream(select(partition_state).where(*_conditions(filters)).order_by(*key_order))
+        query = select(partition_state).where(*matching(filters)).order_by(*key_order)
+        return stream(self._database, query, PartitionState)
 
     def status_counts(self, **filters: Unpack[StateFilters]) -> dict[Status, int]:
         """Count the states that match, by status; every status is there, be it with 0."""
         status = partition_state.c.status
-        query = select(status, func.count()).where(*_conditions(filters)).group_by(status)
+        query = select(status, func.count()).where(*matching(filters)).group_by(status)
         with self._database.read() as connection:
-            found = {_STATUS[name]: count for name, count in connection.execute(query)}
+            found: dict[Status, int] = dict(connection.execute(query).all())
         return {each: found.get(each, 0) for each in Status}
 
     def attempts(self, key: PartitionKey) -> list[Attempt]:
         """Return every judgement of a partition, oldest first, with its evidence."""
+        check_key(key)
         query = select(attempt).where(*at_key(attempt, key)).order_by(attempt.c.attempt)
         with self._database.read() as connection:
             return [_attempt_from_row(key, row) for row in connection.execute(query)]
 
-    def _stream(self, query: Select[Any]) -> Iterator[PartitionState]:
-        if self._database.in_memory:
-            # Its one connection must be free again before the caller goes on.
-            with self._database.read() as connection:
-                everything = connection.execute(query).all()
-            yield from map(state_from_row, everything)
-            return
-        with self._database.read() as connection:
-            rows = connection.execution_options(yield_per=_PAGE).execute(query)
-            for page in rows.partitions():
-                yield from map(state_from_row, page)
+    def latest_judged(
+        self, run_id: RunId | None = None, **filters: Unpack[KeyFilters]
+    ) -> Iterator[tuple[PartitionKey, RunId]]:
+        """Stream the newest judged run of each partition, in key order; or of those that judged `run_id`."""
+        key = [attempt.c[name] for name in KEY]
+        query = select(*key, func.max(attempt.c.run_id)).where(*matching(filters, attempt))
+        if run_id is not None:
+            query = query.where(attempt.c.run_id == run_id)
+        query = query.group_by(*key).order_by(*key)
+        return stream(self._database, query, lambda *row: (PartitionKey(*row[:4]), RunId(row[4])))
+
+    def accepted_counts(self, **filters: Unpack[KeyFilters]) -> Iterator[tuple[PartitionKey, RunId, int]]:
+        """Stream the runs whose last judgement is an acceptance, with their record counts, by key and run."""
+        run = [attempt.c[name] for name in (*KEY, "run_id")]
+        recency = func.row_number().over(partition_by=run, order_by=attempt.c.attempt.desc()).label("recency")
+        judged = (
+            select(*run, attempt.c.record_count, attempt.c.outcome, recency)
+            .where(*matching(filters, attempt))
+            .subquery()
+        )
+        query = (
+            select(*judged.c[*KEY, "run_id", "record_count"])
+            .where(judged.c.recency == 1, judged.c.outcome == Outcome.ACCEPTED)
+            .order_by(*judged.c[*KEY, "run_id"])
+        )
+        return stream(self._database, query, lambda *row: (PartitionKey(*row[:4]), RunId(row[4]), row[5]))
+
+
+def stream(database: Database, query: Select[Any], make: Callable[..., T]) -> Iterator[T]:
+    """Make a value of each row while the rows come in, all as of the instant when the first was asked for."""
+    return chain.from_iterable(starmap(make, page) for page in _pages(database, query))
+
+
+def _pages(database: Database, query: Select[Any]) -> Iterator[Sequence[Row[Any]]]:
+    if database.in_memory:
+        # Its one connection must be free again before the caller goes on.
+        with database.read() as connection:
+            everything = connection.execute(query).all()
+        yield everything
+        return
+    with database.read() as connection:
+        paged = connection.execution_options(yield_per=_PAGE)
+        with paged.execute(query) as rows:  # a server's cursor is closed also when the reader stops early
+            yield from rows.partitions()
 
 
 def at_key(table: Any, key: PartitionKey) -> list[ColumnElement[bool]]:
@@ -89,48 +133,36 @@ def at_key(table: Any, key: PartitionKey) -> list[ColumnElement[bool]]:
     return [table.c[name] == getattr(key, name) for name in KEY]
 
 
-def state_from_row(row: Sequence[Any]) -> PartitionState:
-    """Build the state from a row of partition_state in the order of its columns."""
-    (source, customer_id, query_name, logical_date, status, run_id, version, count, at, error, attempts) = row
-    return PartitionState(
-        source,
-        customer_id,
-        query_name,
-        logical_date,
-        _STATUS[status],
-        None if run_id is None else RunId(run_id),
-        version,
-        count,
-        at,
-        error,
-        attempts,
-    )
-
-
 def _attempt_from_row(key: PartitionKey, row: Row[Any]) -> Attempt:
     fields = {name: value for name, value in row._asdict().items() if name not in KEY}
-    fields["run_id"] = RunId(fields["run_id"])
     fields["outcome"] = Outcome(fields["outcome"])
     fields["checks"] = msgspec.convert(fields["checks"], tuple[Check, ...])
     return Attempt(key=key, **fields)
 
 
-def _conditions(filters: StateFilters) -> list[ColumnElement[bool]]:
+def matching(filters: StateFilters | KeyFilters, table: Table = partition_state) -> list[ColumnElement[bool]]:
+    """Check filters, and return them as conditions on a table that has the columns of a key."""
     conditions = []
+    known = {name: condition for name, condition in _CONDITIONS.items() if condition[0] in table.c}
     for name, value in filters.items():
-        if name not in _CONDITIONS:
-            raise TypeError(f"states are not filtered by {name!r}, but by {', '.join(_CONDITIONS)}")
+        if name not in known:
+            raise TypeError(f"{table.name} is not filtered by {name!r}, but by {', '.join(known)}")
         if value is not None:
             _check_filter(name, value)
-            conditions.append(_CONDITIONS[name](value))
+            column, compare = known[name]
+            conditions.append(compare(table.c[column], value))
     return conditions
 
 
 def _check_filter(name: str, value: object) -> None:
-    if name in ("since", "until"):
-        if not isinstance(value, date) or isinstance(value, datetime):
-            raise InvalidInput.of(name, value, "a datetime.date")
-    elif not isinstance(value, str):
-        raise InvalidInput.of(name, value, "text")
-    elif name == "status" and value not in _STATUS:
-        raise InvalidInput.of(name, value, f"one of {', '.join(_STATUS)}")
+    """Refuse what no key and no status can be: it would find nothing, and nobody would know why."""
+    match name:
+        case "since" | "until":
+            check_date(name, value)
+        case "customer_id":
+            check_customer_id("any", value)
+        case "status":
+            if value not in list(Status):
+                raise InvalidInput.of(name, value, f"one of {', '.join(Status)}")
+        case _:
+            check_name(name, value)

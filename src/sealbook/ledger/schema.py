@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 
 from sqlalchemy import Connection, inspect, text
 
 from sealbook.errors import NotMigrated
 from sealbook.ledger.engine import Database
 
-HEAD = "0001"
+HEAD = "0003"
 """The revision that this code needs: the newest in migrations/versions."""
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
-_MIGRATION_LOCK = 0x5EA1B00C  # an advisory lock of ours on PostgreSQL
+_SCHEMA_LOCK = 0x5EA1B00C  # an advisory lock of ours on PostgreSQL
+_ONE_THREAD = Lock()  # Alembic keeps what it is doing in module globals
 
 
 def bring_to_head(database: Database) -> tuple[str | None, str]:
@@ -47,6 +49,12 @@ def revision(connection: Connection) -> str | None:
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
+def wait_for_turn(connection: Connection) -> None:
+    """Let one transaction at a time change tables or rights; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _SCHEMA_LOCK})
+
+
 def known_revisions() -> set[str]:
     """Return every revision that this code can migrate from."""
     return {path.name.split("_")[0] for path in (_MIGRATIONS / "versions").glob("[0-9]*_*.py")}
@@ -57,8 +65,7 @@ def _upgrade(connection: Connection) -> tuple[str | None, str]:
     from alembic import command
     from alembic.config import Config
 
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
+    wait_for_turn(connection)
     before = revision(connection)
     if before == HEAD:
         return before, HEAD
@@ -67,7 +74,8 @@ def _upgrade(connection: Connection) -> tuple[str | None, str]:
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.attributes["connection"] = connection
-    command.upgrade(config, HEAD)
+    with _ONE_THREAD:
+        command.upgrade(config, HEAD)
     return before, HEAD
 
 

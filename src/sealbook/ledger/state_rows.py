@@ -15,7 +15,6 @@ from sqlalchemy import ColumnElement, Connection, Executable, FromClause, and_, 
 from sqlalchemy.dialects import postgresql, sqlite
 
 from sealbook.ledger.bulk import encode_rows, incoming, update_rows
-from sealbook.ledger.reads import state_from_row
 from sealbook.ledger.tables import KEY, partition_state
 from sealbook.model import PartitionKey, PartitionState, Status
 
@@ -34,12 +33,12 @@ def reserve(connection: Connection, keys: Iterable[PartitionKey], at: datetime) 
 def lock(connection: Connection, keys: Iterable[PartitionKey]) -> dict[PartitionKey, PartitionState]:
     """Lock these keys' rows until the transaction ends, and return them; a key may have none."""
     rows = connection.execute(_locking(connection.dialect.name), encode_rows(map(key_row, keys)))
-    return {PartitionKey(*row[:4]): state_from_row(row) for row in rows}
+    return {PartitionKey(*row[:4]): PartitionState(*row) for row in rows}
 
 
-def write(connection: Connection, states: Iterable[PartitionState]) -> None:
-    """Write states back to rows that this transaction holds."""
-    update_rows(connection, partition_state, [_state_values(state) for state in states])
+def write(connection: Connection, states: Iterable[PartitionState], columns: tuple[str, ...]) -> None:
+    """Write columns of states back to rows that this transaction holds."""
+    update_rows(connection, partition_state, [_state_values(state) for state in states], columns)
 
 
 def key_row(key: PartitionKey) -> dict[str, Any]:

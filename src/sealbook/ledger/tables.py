@@ -17,7 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-from sealbook.ledger.types import JsonDocument, Name, UtcTimestamp
+from sealbook.ledger.types import JsonDocument, Name, RunIdText, StatusName, UtcTimestamp
 
 KEY = ("source", "customer_id", "query_name", "logical_date")
 
@@ -26,7 +26,8 @@ metadata = MetaData(
 )
 
 
-def _key_columns() -> list[Column[object]]:
+def key_columns() -> list[Column[object]]:
+    """Return the columns that name a partition, for one more table."""
     return [
         Column("source", Name, nullable=False),
         Column("customer_id", Name, nullable=False),
@@ -38,9 +39,9 @@ def _key_columns() -> list[Column[object]]:
 partition_state = Table(
     "partition_state",
     metadata,
-    *_key_columns(),
-    Column("status", Text, nullable=False),
-    Column("current_run_id", Name),
+    *key_columns(),
+    Column("status", StatusName, nullable=False),
+    Column("current_run_id", RunIdText),
     Column("schema_version", Text),
     Column("record_count", BigInteger),
     Column("updated_at", UtcTimestamp, nullable=False),
@@ -58,12 +59,18 @@ partition_state = Table(
     sqlite_with_rowid=False,
 )
 
+JUDGED = tuple(column.name for column in partition_state.c if column.name not in KEY)
+"""What a verdict may change."""
+
+OVERRIDDEN = ("status", "current_run_id", "record_count", "updated_at", "error_message")
+"""What a control action may change: it counts no attempt, and a rollback keeps the schema_version."""
+
 attempt = Table(
     "attempt",
     metadata,
-    *_key_columns(),
+    *key_columns(),
     Column("attempt", Integer, nullable=False),
-    Column("run_id", Name, nullable=False),
+    Column("run_id", RunIdText, nullable=False),
     Column("outcome", Text, nullable=False),
     Column("schema_version", Text),
     Column("record_count", BigInteger),
@@ -101,6 +108,6 @@ override_log = Table(
     Column("reason", Text, nullable=False),
     Column("filter", JsonDocument),
     Column("keys", JsonDocument, nullable=False),
-    Column("run_id", Name),
+    Column("run_id", RunIdText),
     CheckConstraint("action IN ('requeue', 'rollback')", name="action"),
 )

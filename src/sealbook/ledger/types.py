@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -11,6 +13,7 @@ from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.types import TypeEngine
 
 from sealbook.errors import InvalidInput
+from sealbook.model import RunId, Status
 
 # RunId is a str, but not one that msgspec knows by its type.
 _encoder = msgspec.json.Encoder(enc_hook=str)
@@ -24,8 +27,7 @@ class UtcTimestamp(TypeDecorator[datetime]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Take the database's own type where it has one."""
-        kind = TIMESTAMP(timezone=True) if dialect.name == "postgresql" else Text()
-        return dialect.type_descriptor(kind)
+        return TIMESTAMP(timezone=True) if dialect.name == "postgresql" else Text()
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
         """Store UTC, whatever zone the caller had."""
@@ -33,12 +35,53 @@ class UtcTimestamp(TypeDecorator[datetime]):
             return None if value is None else in_utc(value)
         return utc_text(value)
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        """Return an aware time in UTC."""
-        if value is None:
-            return None
-        moment: datetime = value if dialect.name == "postgresql" else datetime.fromisoformat(value)
-        return moment.astimezone(UTC)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None]:  # noqa: ARG002
+        """Return aware times in UTC."""
+        return _from_timestamp if dialect.name == "postgresql" else _from_text
+
+
+class StatusName(TypeDecorator[Status]):
+    """A status, by its name."""
+
+    impl = Text
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Status]:  # noqa: ARG002
+        """Return the member of that name."""
+        return _STATUS.__getitem__
+
+
+class RunIdText(TypeDecorator[RunId]):
+    """A run, by its id; its order is time order on both databases."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Compare bytes, whatever the database's collation."""
+        return Text(collation="C" if dialect.name == "postgresql" else None)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], RunId | None]:  # noqa: ARG002
+        """Return a RunId."""
+        return _run_id
+
+
+# These run for every row that is read: plain functions, as near to C as can be.
+_STATUS = {status.value: status for status in Status}
+
+
+@lru_cache(maxsize=1_000)
+def _run_id(text: str | None) -> RunId | None:
+    return None if text is None else RunId(text)  # many rows share a run: it is checked once
+
+
+def _from_timestamp(value: datetime | None) -> datetime | None:
+    return None if value is None else value.astimezone(UTC)
+
+
+@lru_cache(maxsize=1_000)  # what was written in one call has one time
+def _from_text(value: str | None) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(value)  # written by utc_text: it says +00:00
 
 
 def in_utc(moment: datetime) -> datetime:

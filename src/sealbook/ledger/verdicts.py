@@ -13,8 +13,12 @@ from sealbook.errors import Conflict, InvalidInput
 from sealbook.ledger import state_rows
 from sealbook.ledger.bulk import encode_rows, incoming, insert_rows
 from sealbook.ledger.engine import Database
-from sealbook.ledger.tables import KEY, attempt
+from sealbook.ledger.events.append import append
+from sealbook.ledger.tables import JUDGED, KEY, attempt
+from sealbook.ledger.types import in_utc
 from sealbook.model import PartitionKey, PartitionState, Verdict, next_state
+from sealbook.model.events import RunEvent
+from sealbook.model.pipeline_events import partition_judged
 
 
 class VerdictWrites:
@@ -35,7 +39,7 @@ class VerdictWrites:
                 raise InvalidInput.of("verdict", verdict, "a Verdict")
         if not batch:
             return []
-        return self._database.write(lambda connection: _judge(connection, batch, self._clock()))
+        return self._database.write(lambda connection: _judge(connection, batch, self._clock))
 
 
 _Identity = tuple[PartitionKey, str, str | None]
@@ -45,26 +49,32 @@ _Finding = tuple[str, str | None, int | None]
 """Outcome, schema_version and record_count: what two deliveries of one judgement must agree on."""
 
 
-def _judge(connection: Connection, verdicts: Sequence[Verdict], at: datetime) -> list[PartitionState]:
+def _judge(connection: Connection, verdicts: Sequence[Verdict], clock: Clock) -> list[PartitionState]:
     keys = {verdict.key for verdict in verdicts}
-    state_rows.reserve(connection, keys, at)
+    state_rows.reserve(connection, keys, in_utc(clock()))
     states = state_rows.lock(connection, keys)
+    at = in_utc(clock())  # once the locks are held, so that a later attempt has a later time
     recorded = _recorded(connection, verdicts)
     results: list[PartitionState] = []
+    changed: dict[PartitionKey, PartitionState] = {}
     attempts: list[tuple[object, ...]] = []
+    events: list[RunEvent] = []
     for verdict in verdicts:
         identity = (verdict.key, verdict.run_id, verdict.revalidation_id)
         finding = _finding(verdict)
         known = recorded.setdefault(identity, finding)
         if known is finding:
-            states[verdict.key] = next_state(states[verdict.key], verdict, at)
-            attempts.append(_attempt_row(verdict, states[verdict.key].attempt_count, at))
+            state = next_state(states[verdict.key], verdict, at)
+            states[verdict.key] = changed[verdict.key] = state
+            attempts.append(_attempt_row(verdict, state.attempt_count, at))
+            events.append(partition_judged(verdict, attempt=state.attempt_count, state=state))
         elif known != finding:
             raise _conflict(verdict, known)
         results.append(states[verdict.key])
     if attempts:
-        state_rows.write(connection, states.values())
+        state_rows.write(connection, changed.values(), JUDGED)
         insert_rows(connection, attempt, attempts)
+        append(connection, events, at)
     return results
 
 

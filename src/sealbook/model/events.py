@@ -162,6 +162,14 @@ class RunEvent:
         if self.event_id == "":
             put(self, "event_id", _event_id(key))
 
+    @classmethod
+    def restored(cls, **fields: object) -> RunEvent:
+        """Build an event from all the fields that a store kept of it; they were checked when it was made."""
+        event = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(event, name, value)
+        return event
+
     def stored(self, run_seq: int, persisted_at: datetime) -> RunEvent:
         """Return the event as a store has it: numbered, and emitted when persisted if it did not say."""
         return replace(

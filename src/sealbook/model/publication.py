@@ -136,7 +136,7 @@ class SwapResult:
 
 
 class PointerPublished(NamedTuple):
-    """A pointer that was set, inside the transaction that sets it."""
+    """A pointer that was set, for who hears of it inside the transaction that sets it."""
 
     staged: Staged
     attempt: int
@@ -144,10 +144,9 @@ class PointerPublished(NamedTuple):
 
 
 class PointerHidden(NamedTuple):
-    """A pointer that was made unavailable, inside the transaction that does it."""
+    """A pointer that was ended because of the state's status, for who hears of it inside the transaction."""
 
-    key: PartitionKey
-    run_id: RunId
+    artifact: Artifact
     attempt: int
     status: Status
 
@@ -183,34 +182,31 @@ class LoadRecord(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """The pointer of a partition, since the warehouse's version `version`."""
+    """A pointer of a partition, as it was from version `valid_from` of the warehouse until before `valid_to`.
+
+    One without `valid_to` is the pointer that holds now; the others are its history.
+    """
 
     source: str
     customer_id: str
     query_name: str
     logical_date: date
-    status: PointerStatus
     run_id: RunId
     schema_version: str
-    version: int
+    valid_from: int
+    valid_to: int | None
+    published_at: datetime
+    closed_at: datetime | None
 
     @property
     def key(self) -> PartitionKey:
         """The partition."""
         return PartitionKey(*self[:4])
 
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """A span of a pointer's history: published from version `valid_from` until before `valid_to`."""
-
-    key: PartitionKey
-    valid_from: int
-    valid_to: int | None
-    run_id: RunId
-    schema_version: str
-    published_at: datetime
-    closed_at: datetime | None
+    @property
+    def status(self) -> PointerStatus:
+        """Whether there is something to follow."""
+        return PointerStatus.AVAILABLE if self.valid_to is None else PointerStatus.UNAVAILABLE
 
 
 class Published(NamedTuple):

@@ -1,0 +1,27 @@
+"""Run events: an append-only log, the feed of all runs, and what is projected from it (section R-EVT)."""
+
+from sealbook.ledger.events.lag import PROJECTOR_LAG_HIGH, Lag
+from sealbook.ledger.events.port import AppendResult, Backlog, EventFeed, FeedEvent, RunStore, Watch
+from sealbook.ledger.events.projector import Projection, Projector
+from sealbook.ledger.events.retention import RetiredRun
+from sealbook.ledger.events.snapshots import ProjectedRun, RunSnapshots
+from sealbook.ledger.events.store import SqlRunStore
+from sealbook.ledger.events.watch import Polling
+
+__all__ = [
+    "PROJECTOR_LAG_HIGH",
+    "AppendResult",
+    "Backlog",
+    "EventFeed",
+    "FeedEvent",
+    "Lag",
+    "Polling",
+    "ProjectedRun",
+    "Projection",
+    "Projector",
+    "RetiredRun",
+    "RunSnapshots",
+    "RunStore",
+    "SqlRunStore",
+    "Watch",
+]

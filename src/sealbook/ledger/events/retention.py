@@ -1,0 +1,57 @@
+"""Retention: a whole finished run is removed, and who did it is remembered (R-EVT-5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from sqlalchemy import Connection, delete, insert, select
+
+from sealbook.errors import IllegalMove, NotFound
+from sealbook.ledger.events.replay import replay
+from sealbook.ledger.events.rows import read_events
+from sealbook.ledger.events.tables import projection, retired_run, run_snapshot
+from sealbook.model.run_snapshot import RunSnapshot, RunStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RetiredRun:
+    """A run whose events are gone: how it had ended, how many they were, and who removed them."""
+
+    run_id: str
+    last_seq: int
+    event_count: int
+    status: RunStatus
+    retired_at: datetime
+    actor: str
+    reason: str
+
+
+def retire(connection: Connection, run_id: str, *, actor: str, reason: str, at: datetime) -> RetiredRun:
+    """Remove the events and snapshots of a finished run; its numbers are never given out again."""
+    snapshot, events = replay(partial(read_events, connection), RunSnapshot.pending(run_id))
+    if events == 0:
+        raise NotFound(f"run {run_id} has no events", remedy="`sealbook runs` lists the runs that have.")
+    if not snapshot.status.final:
+        raise IllegalMove(
+            f"run {run_id} is {snapshot.status}; only a finished run can be retired",
+            remedy="Let it end, or append its RunCancelled.",
+        )
+    retired = RetiredRun(run_id, snapshot.last_event_seq, events, snapshot.status, at, actor, reason)
+    # A trigger on this table removes the events, and fails if the run has moved on since it was read.
+    connection.execute(
+        insert(retired_run).values(
+            run_id=run_id,
+            last_seq=retired.last_seq,
+            event_count=events,
+            status=retired.status.value,
+            retired_at=at,
+            actor=actor,
+            reason=reason,
+        )
+    )
+    # Projectors that are about to write wait here, and will find the run retired.
+    connection.execute(select(projection.c.id).order_by(projection.c.id).with_for_update())
+    connection.execute(delete(run_snapshot).where(run_snapshot.c.run_id == run_id))
+    return retired

@@ -1,0 +1,84 @@
+"""What a read gets of each partition that it asks for, and why it gets no more (R-CON-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, case, select, true
+
+from sealbook.ledger.pointers.conditions import CURRENT, POINTED, READABLE, pointer_of
+from sealbook.ledger.pointers.tables import pointer
+from sealbook.ledger.state_rows import same
+from sealbook.ledger.tables import KEY, partition_state
+from sealbook.model import RunId, Status
+from sealbook.model.publication import Coverage, CoverageKind
+
+_ever = pointer.alias("ever")
+_EVER_PUBLISHED = case(
+    (POINTED, true()), else_=select(_ever.c.run_id).where(same(_ever, partition_state)).exists()
+)
+
+
+def known(*asked: ColumnElement[bool]) -> Select[Any]:
+    """Select what `covered` needs of every partition that has a state, in key order."""
+    state = partition_state.c
+    return (
+        select(*(state[name] for name in KEY), state.status, state.current_run_id, state.error_message)
+        .add_columns(pointer.c.run_id, READABLE, CURRENT, _EVER_PUBLISHED)
+        .outerjoin(pointer, pointer_of(partition_state))
+        .where(*asked)
+        .order_by(*(state[name] for name in KEY))
+    )
+
+
+def covered(
+    source: str,
+    customer_id: str,
+    query_name: str,
+    logical_date: date,
+    status: Status,
+    current_run_id: RunId | None,
+    error_message: str | None,
+    pointed_run_id: RunId | None,
+    readable: bool | None,
+    current: bool | None,
+    ever_published: bool,
+) -> Coverage:
+    """Say what a read gets of a partition that has a state."""
+    key = source, customer_id, query_name, logical_date
+    waiting = (
+        f"run {current_run_id} is accepted, and not loaded yet"
+        if status is Status.SUCCESS
+        else "no run is accepted; the next attempt is awaited"
+    )
+    if readable and current:
+        return Coverage(*key, CoverageKind.PUBLISHED, pointed_run_id)
+    if readable:
+        return Coverage(*key, CoverageKind.BEHIND, pointed_run_id, waiting)
+    if status is Status.FAILED:
+        return Coverage(*key, CoverageKind.FAILED, None, error_message)
+    if ever_published:
+        return Coverage(*key, CoverageKind.HIDDEN, None, f"what was published is withdrawn; {waiting}")
+    return Coverage(*key, CoverageKind.PENDING, None, waiting)
+
+
+def every_partition(
+    found: Iterable[Coverage],
+    customers: Iterable[str],
+    since: date,
+    until: date,
+    missing: Callable[[str, date], Coverage],
+) -> Iterator[Coverage]:
+    """Put what is missing between what was found, which is a part of it, for all in key order."""
+    remaining = iter(found)
+    following = next(remaining, None)
+    for customer in sorted(set(customers)):
+        for number in range((until - since).days + 1):
+            day = since + timedelta(days=number)
+            if following is not None and (following.customer_id, following.logical_date) == (customer, day):
+                yield following
+                following = next(remaining, None)
+            else:
+                yield missing(customer, day)

@@ -1,0 +1,66 @@
+"""Cuts: versions of the warehouse that stay readable, exactly as they were (R-WH-7).
+
+A cut is one row, whatever the size of the warehouse: the pointers' own history says what held at its version.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, insert, not_, select
+
+from sealbook.clock import Clock
+from sealbook.errors import Conflict
+from sealbook.ledger.engine import Database
+from sealbook.ledger.pointers import rows
+from sealbook.ledger.pointers.conditions import READABLE
+from sealbook.ledger.pointers.published import unknown_cut
+from sealbook.ledger.pointers.tables import cut
+from sealbook.ledger.pointers.writes import Announce
+from sealbook.ledger.types import in_utc
+from sealbook.model.publication import Cut, check_cut_name
+from sealbook.model.verdict import check_text
+
+
+class CutWrites:
+    """The port of whoever pins what is published, for later."""
+
+    def __init__(self, database: Database, clock: Clock, announce: Announce | None = None) -> None:
+        self._database = database
+        self._clock = clock
+        self._announce = announce
+
+    def create_cut(self, name: str | None = None, *, note: str | None = None) -> Cut:
+        """Pin what can be read at this instant; the token is the name, or made from the version, as in `v42`.
+
+        Pointers that readers no longer see, but that no loader has hidden yet, are hidden first.
+        """
+        if name is not None:
+            check_cut_name(name)
+        if note is not None:
+            check_text("note", note)
+        return self._database.write(lambda connection: self._create(connection, name, note))
+
+    def drop_cut(self, token: str) -> None:
+        """Let go of a cut: what only it has pinned can be removed."""
+
+        def work(connection: Connection) -> None:
+            if connection.execute(delete(cut).where(cut.c.token == token)).rowcount == 0:
+                raise unknown_cut(token)
+
+        self._database.write(work)
+
+    def _create(self, connection: Connection, name: str | None, note: str | None) -> Cut:
+        version = rows.lock_version(connection) + 1
+        at = in_utc(self._clock())
+        made = Cut(name or f"v{version}", version, at, note)
+        if connection.execute(select(cut).where(cut.c.token == made.token)).one_or_none() is not None:
+            raise Conflict(
+                f"there is a cut {made.token!r} already",
+                remedy="Choose another name, or drop that cut first: `sealbook warehouse cut drop`.",
+            )
+        rows.set_version(connection, version)
+        hidden = rows.hide(connection, not_(READABLE), {}, version, at)
+        values = {"token": made.token, "version": version, "created_at": at, "note": note}
+        connection.execute(insert(cut).values(values))
+        if hidden and self._announce is not None:
+            self._announce(connection, hidden)
+        return made

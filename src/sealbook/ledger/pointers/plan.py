@@ -1,0 +1,138 @@
+"""What a load has to do, found by comparing state with pointers (R-WH-1). Reading never writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any, Unpack
+
+from sqlalchemy import FromClause, Select, and_, case, func, not_, or_, select
+
+from sealbook.ledger.engine import Database
+from sealbook.ledger.pointers.conditions import (
+    ACTION,
+    AGREES,
+    CURRENT,
+    OPEN,
+    SUCCESS,
+    PointerFilters,
+    changed_keys,
+    filtered,
+    pointer_of,
+)
+from sealbook.ledger.pointers.tables import BY_QUERY, load_record, pointer, warehouse_version
+from sealbook.ledger.reads import stream
+from sealbook.ledger.state_rows import same
+from sealbook.ledger.tables import KEY, partition_state
+from sealbook.model import PartitionKey, Status
+from sealbook.model.publication import Action, Difference, PlanItem, Pointer, PointerStatus
+
+_ACTION = {action.value: action for action in Action}
+_VERSION = select(warehouse_version.c.version).scalar_subquery()
+
+
+class PlanReads:
+    """The port of whoever plans a load or verifies one."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def plan(self, **filters: Unpack[PointerFilters]) -> Iterator[PlanItem]:
+        """Stream what a load has to do, in key order: load, replace and hide, and nothing else (R-WH-1)."""
+        changed, differing = self._differing(filters)
+        key = [changed.c[name] for name in KEY]
+        authority = [partition_state.c[name] for name in ("current_run_id", "schema_version", "record_count")]
+        loaded_before = and_(
+            SUCCESS,
+            same(load_record, partition_state, "schema_version"),
+            load_record.c.run_id == partition_state.c.current_run_id,
+        )
+        query = (
+            differing.add_columns(*key, ACTION, *(case((SUCCESS, each)) for each in authority))
+            .add_columns(load_record.c.digest, pointer.c.run_id, _VERSION)
+            .outerjoin(load_record, loaded_before)
+            .order_by(*key)
+        )
+        return stream(self._database, query, _plan_item)
+
+    def plan_counts(self, **filters: Unpack[PointerFilters]) -> dict[Action, int]:
+        """Count what a load has to do, by action; every action is there, be it with 0."""
+        _, differing = self._differing(filters)
+        query = differing.add_columns(ACTION.label("action"), func.count()).group_by("action")
+        with self._database.read() as connection:
+            found = {_ACTION[name]: count for name, count in connection.execute(query)}
+        return {action: found.get(action, 0) for action in Action}
+
+    def pointers(self, **filters: Unpack[PointerFilters]) -> Iterator[Pointer]:
+        """Stream the latest pointer of every partition, also if unavailable, by query and in key order."""
+        later = pointer.alias("later")
+        superseded = select(later.c.run_id).where(
+            same(later, pointer), later.c.valid_from > pointer.c.valid_from
+        )
+        query = (
+            select(pointer)
+            .where(*filtered(self._database.dialect, pointer, filters))
+            .where(or_(OPEN, not_(superseded.exists())))
+            .order_by(*(pointer.c[name] for name in BY_QUERY))
+        )
+        return stream(self._database, query, Pointer)
+
+    def differences(self, **filters: Unpack[PointerFilters]) -> Iterator[Difference]:
+        """Stream every field in which a pointer that holds now does not mirror its state, in key order.
+
+        This compares all of them; `plan` looks only where an authority changed.
+        """
+        loaded, accepted = load_record.c.record_count, partition_state.c.record_count
+        query = (
+            select(*(pointer.c[name] for name in KEY), partition_state.c.status)
+            .add_columns(pointer.c.run_id, partition_state.c.current_run_id)
+            .add_columns(pointer.c.schema_version, partition_state.c.schema_version)
+            .add_columns(loaded, accepted)
+            .join(partition_state, same(partition_state, pointer))
+            .outerjoin(load_record, same(load_record, pointer, "run_id", "schema_version"))
+            .where(*filtered(self._database.dialect, pointer, filters))
+            .where(OPEN, not_(and_(SUCCESS, CURRENT, loaded.is_not(None), loaded == accepted)))
+            .order_by(*(pointer.c[name] for name in KEY))
+        )
+        for differences in stream(self._database, query, _differences):
+            yield from differences
+
+    def version(self) -> int:
+        """Return the warehouse's version, which goes up with every swap, hide and cut."""
+        with self._database.read() as connection:
+            version: int = connection.execute(select(_VERSION)).scalar_one()
+        return version
+
+    def _differing(self, filters: PointerFilters) -> tuple[FromClause, Select[Any]]:
+        """Return the changed keys as a table, and a query, without columns yet, of those that need a load."""
+        changed = changed_keys(self._database.dialect, filters)
+        query = (
+            select()
+            .select_from(changed)
+            .join(partition_state, same(partition_state, changed))
+            .outerjoin(pointer, pointer_of(changed))
+            .where(not_(AGREES))
+        )
+        return changed, query
+
+
+def _plan_item(
+    source: str, customer_id: str, query_name: str, logical_date: date, action: str, *rest: Any
+) -> PlanItem:
+    return PlanItem(source, customer_id, query_name, logical_date, _ACTION[action], *rest)
+
+
+def _differences(*row: Any) -> list[Difference]:
+    *key, status, run_id, current_run_id, version, current_version, loaded, accepted = row
+    compared: dict[str, tuple[object, object]]
+    if status is not Status.SUCCESS:
+        compared = {"status": (PointerStatus.AVAILABLE, status)}
+    elif (run_id, version) != (current_run_id, current_version):
+        compared = {"run_id": (run_id, current_run_id), "schema_version": (version, current_version)}
+    else:
+        compared = {"record_count": ("no load record" if loaded is None else loaded, accepted)}
+    return [
+        Difference(PartitionKey(*key), field, str(pointed), str(stated))
+        for field, (pointed, stated) in compared.items()
+        if pointed != stated
+    ]

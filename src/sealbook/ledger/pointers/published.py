@@ -1,0 +1,183 @@
+"""What readers see: for each partition the rows of exactly one run. Reading never writes.
+
+Each answer comes from one statement, so it is that of one instant (R-CON-1). The statement joins pointers and
+states: what a verdict demotes is out of sight in the verdict's own transaction (R-WH-5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import date
+from typing import Unpack
+
+from sqlalchemy import ColumnElement, and_, false, not_, select
+
+from sealbook.errors import InvalidInput, NotFound
+from sealbook.ledger.engine import Database
+from sealbook.ledger.pointers.conditions import (
+    AT_CUT,
+    CURRENT,
+    READABLE,
+    PointerFilters,
+    filtered,
+    of_runs,
+)
+from sealbook.ledger.pointers.coverage import covered, every_partition, known
+from sealbook.ledger.pointers.tables import BY_QUERY, cut, load_record, pointer, removal
+from sealbook.ledger.reads import at_key, stream
+from sealbook.ledger.state_rows import same
+from sealbook.ledger.tables import KEY, partition_state
+from sealbook.model import PartitionKey
+from sealbook.model.keys import check_date, check_key, check_name
+from sealbook.model.publication import Coverage, CoverageKind, Cut, LoadRecord, Pointer, Published
+
+_POINTED = [pointer.c[name] for name in (*KEY, "run_id", "schema_version")]
+_LOADED = [load_record.c[name] for name in ("record_count", "bytes", "digest", "location", "parts")]
+_ORDER = [pointer.c[name] for name in BY_QUERY]
+
+
+class PublishedReads:
+    """The port of consumers."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def published(
+        self,
+        query_name: str,
+        *,
+        source: str | None = None,
+        customers: Collection[str] | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        runs: Collection[str] | None = None,
+        strict: bool = False,
+        cut: str | None = None,
+    ) -> Iterator[Published]:
+        """Stream the partitions of a query that can be read, in key order, each with its one run (R-CON-1).
+
+        A run that is not the authority's any more is `behind`; `strict` leaves those out (R-CON-2). A `cut`
+        gives what could be read when it was made, whatever happened since (R-WH-7).
+        """
+        check_name("query_name", query_name)
+        filters: PointerFilters = {
+            "query_name": query_name,
+            "source": source,
+            "customers": customers,
+            "since": since,
+            "until": until,
+        }
+        asked = filtered(self._database.dialect, pointer, filters)
+        if runs is not None:
+            asked.append(of_runs(self._database.dialect, pointer, runs))
+        if cut is not None:
+            _check_not_strict(strict)
+            return self._published_at(cut, asked)
+        if strict:
+            asked.append(CURRENT)
+        query = (
+            select(*_POINTED, *_LOADED, not_(CURRENT))
+            .join(partition_state, same(partition_state, pointer))
+            .join(load_record, same(load_record, pointer, "run_id", "schema_version"))
+            .where(*asked, READABLE)
+            .order_by(*_ORDER)
+        )
+        return stream(self._database, query, Published)
+
+    def coverage(
+        self,
+        query_name: str,
+        *,
+        source: str,
+        customers: Collection[str],
+        since: date,
+        until: date,
+        cut: str | None = None,
+    ) -> Iterator[Coverage]:
+        """Say of every partition asked for what a read gets of it, and why not more, in key order (R-CON-3).
+
+        At a cut a partition was either readable or not: what it was besides, the cut does not keep.
+        """
+        check_date("since", since)
+        check_date("until", until)
+        filters: PointerFilters = {"query_name": query_name, "source": source, "customers": customers}
+        filters |= {"since": since, "until": until}
+        if cut is None:
+            asked = filtered(self._database.dialect, partition_state, filters)
+            found = stream(self._database, known(*asked), covered)
+            why = "nobody has attempted it"
+        else:
+            asked = filtered(self._database.dialect, pointer, filters)
+            found = map(_covered_at, self._published_at(cut, asked))
+            why = f"it could not be read when cut {cut} was made"
+
+        def missing(customer_id: str, day: date) -> Coverage:
+            return Coverage(source, customer_id, query_name, day, CoverageKind.MISSING, None, why)
+
+        return every_partition(found, customers, since, until, missing)
+
+    def pointer(self, key: PartitionKey) -> Pointer | None:
+        """Return the latest pointer of a partition, also if unavailable; None if it never had one."""
+        return next(reversed(self.history(key)), None)
+
+    def history(self, key: PartitionKey) -> list[Pointer]:
+        """Return every pointer that a partition has had, oldest first."""
+        check_key(key)
+        query = select(pointer).where(*at_key(pointer, key)).order_by(pointer.c.valid_from)
+        with self._database.read() as connection:
+            return [Pointer(*row) for row in connection.execute(query)]
+
+    def load_records(self, **filters: Unpack[PointerFilters]) -> Iterator[LoadRecord]:
+        """Stream the load records of all artifacts that must exist, in key order, then by run."""
+        condemned = select(removal.c.run_id).where(
+            same(removal, load_record, "run_id", "schema_version"), removal.c.removed_version.is_(None)
+        )
+        query = (
+            select(load_record)
+            .where(*filtered(self._database.dialect, load_record, filters))
+            .where(not_(condemned.exists()))
+            .order_by(*load_record.primary_key)
+        )
+        return stream(self._database, query, LoadRecord)
+
+    def cuts(self) -> list[Cut]:
+        """Return all cuts, oldest first."""
+        with self._database.read() as connection:
+            return [Cut(*row) for row in connection.execute(select(cut).order_by(cut.c.version))]
+
+    def _published_at(self, token: str, asked: list[ColumnElement[bool]]) -> Iterator[Published]:
+        query = (
+            select(*_POINTED, *_LOADED, false())
+            .select_from(cut)
+            .outerjoin(pointer, and_(AT_CUT, *asked))
+            .outerjoin(load_record, same(load_record, pointer, "run_id", "schema_version"))
+            .where(cut.c.token == token)
+            .order_by(*_ORDER)
+        )
+        # A cut with nothing of what is asked for gives one row, without a key; no cut gives no row.
+        exists = False
+        for each in stream(self._database, query, Published):
+            exists = True
+            if each.source is not None:
+                yield each
+        if not exists:
+            raise unknown_cut(token)
+
+
+def unknown_cut(token: str) -> NotFound:
+    """Say that there is no such cut."""
+    return NotFound(f"there is no cut {token!r}", remedy="`sealbook warehouse cut list` lists the cuts.")
+
+
+def _check_not_strict(strict: bool) -> None:
+    if strict:
+        raise InvalidInput(
+            "strict has no meaning at a cut, which names its runs whatever came after them",
+            field="strict",
+            value=strict,
+            remedy="Read the cut without strict, or the present with it.",
+        )
+
+
+def _covered_at(each: Published) -> Coverage:
+    return Coverage(*each[:4], CoverageKind.PUBLISHED, each.run_id)

@@ -1,0 +1,156 @@
+"""Rows of pointers inside a writer's transaction.
+
+Every writer first locks the row of warehouse_version, and holds it to its commit. So they come one after the
+other, in the order of their versions, and no two of them can wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    MetaData,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.schema import CreateTable
+
+from sealbook.ledger.bulk import insert_rows
+from sealbook.ledger.pointers.conditions import AGREES, PointerFilters, changed_keys, pointer_of
+from sealbook.ledger.pointers.tables import (
+    ARTIFACT,
+    authority_change,
+    load_record,
+    pointer,
+    warehouse_version,
+)
+from sealbook.ledger.state_rows import same
+from sealbook.ledger.tables import partition_state
+from sealbook.model import PartitionKey
+from sealbook.model.publication import Artifact, PointerHidden
+
+# Several statements work on the same rows: laid down once, they need not be parsed again for each.
+batch = Table(
+    "batch",
+    MetaData(),
+    Column("position", Integer, nullable=False),
+    *(Column(name, load_record.c[name].type, nullable=False) for name in ARTIFACT),
+    prefixes=["TEMPORARY"],
+    postgresql_on_commit="DROP",
+)
+"""The artifacts that a transaction is at work on, in their order."""
+
+
+def lock_version(connection: Connection) -> int:
+    """Wait until no other writer of pointers is at work, and return the warehouse's version."""
+    version: int = connection.execute(select(warehouse_version.c.version).with_for_update()).scalar_one()
+    return version
+
+
+def set_version(connection: Connection, version: int) -> None:
+    """Give the warehouse the version of the change that this transaction makes."""
+    connection.execute(update(warehouse_version).values(version=version))
+
+
+def lay_down(connection: Connection, artifacts: Iterable[Artifact]) -> None:
+    """Make these artifacts the batch, in place of any before."""
+    connection.execute(CreateTable(batch, if_not_exists=True))
+    connection.execute(delete(batch))
+    rows = [
+        (
+            position,
+            each.key.source,
+            each.key.customer_id,
+            each.key.query_name,
+            each.key.logical_date,
+            each.run_id,
+            each.schema_version,
+        )
+        for position, each in enumerate(artifacts)
+    ]
+    if rows:
+        insert_rows(connection, batch, rows)
+
+
+def publish(connection: Connection, version: int, at: datetime) -> None:
+    """Point at the artifacts of the batch from a version on, whatever was pointed at before."""
+    connection.execute(_CLOSING, {"version": version, "at": at})
+    connection.execute(_OPENING, {"version": version, "at": at})
+
+
+def hide(
+    connection: Connection, unsafe: ColumnElement[bool], filters: PointerFilters, version: int, at: datetime
+) -> list[PointerHidden]:
+    """End the pointers that are unsafe before a version, and return them."""
+    changed = changed_keys(connection.dialect.name, filters)
+    query = (
+        select(*changed.c, pointer.c.run_id, pointer.c.schema_version)
+        .add_columns(partition_state.c.attempt_count, partition_state.c.status)
+        .join(partition_state, same(partition_state, changed))
+        .join(pointer, pointer_of(changed))
+        .where(unsafe)
+        .order_by(*changed.c)
+    )
+    hidden = [
+        PointerHidden(Artifact(PartitionKey(*row[:4]), row.run_id, row.schema_version), *row[6:])
+        for row in connection.execute(query)
+    ]
+    if hidden:
+        lay_down(connection, (each.artifact for each in hidden))
+        connection.execute(_CLOSING, {"version": version, "at": at})
+    return hidden
+
+
+def settle(connection: Connection) -> None:
+    """Take the keys of the batch off the changed ones where state and pointer agree."""
+    connection.execute(_SETTLING)
+
+
+def settle_all(connection: Connection) -> None:
+    """Take every key off the changed ones where state and pointer agree."""
+    connection.execute(_SETTLING_ALL)
+
+
+def _agreeing(changed: FromClause) -> Select[Any]:
+    """Select the ids of changes where state and pointer agree.
+
+    One statement looks at all three. What it sees agree may change after it; but that change has a row of its
+    own, which the statement has not seen, and which stays.
+    """
+    return (
+        select(authority_change.c.id)
+        .select_from(changed)
+        .join(partition_state, same(partition_state, authority_change))
+        .outerjoin(pointer, pointer_of(authority_change))
+        .where(AGREES)
+    )
+
+
+_CLOSING = (
+    update(pointer).where(pointer_of(batch)).values(valid_to=bindparam("version"), closed_at=bindparam("at"))
+)
+_OPENING = insert(pointer).from_select(
+    (*ARTIFACT, "valid_from", "published_at"),
+    select(
+        *(batch.c[name] for name in ARTIFACT),
+        bindparam("version", type_=BigInteger),
+        bindparam("at", type_=pointer.c.published_at.type),
+    ),
+)
+_SETTLING_ALL = delete(authority_change).where(authority_change.c.id.in_(_agreeing(authority_change)))
+_SETTLING = delete(authority_change).where(
+    authority_change.c.id.in_(_agreeing(batch.join(authority_change, same(authority_change, batch))))
+)

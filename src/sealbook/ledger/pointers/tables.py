@@ -1,0 +1,110 @@
+"""The warehouse's tables in the ledger: what is published, what was, and the artifacts that it lies in."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Identity,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+)
+
+from sealbook.ledger.tables import KEY, key_columns, metadata
+from sealbook.ledger.types import RunIdText, UtcTimestamp
+
+ARTIFACT = (*KEY, "run_id", "schema_version")
+"""What identifies an artifact."""
+
+BY_QUERY = ("query_name", "source", "customer_id", "logical_date")
+"""The key, ordered so that the pointers of a query lie together: a reader names a query, often no more."""
+
+load_record = Table(
+    "load_record",
+    metadata,
+    *key_columns(),
+    Column("run_id", RunIdText, nullable=False),
+    Column("schema_version", Text, nullable=False),
+    Column("loaded_at", UtcTimestamp, nullable=False),
+    Column("record_count", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("location", Text, nullable=False),
+    Column("parts", Integer, nullable=False),
+    PrimaryKeyConstraint(*ARTIFACT),
+    CheckConstraint("record_count >= 0 AND bytes >= 0 AND parts >= 1", name="counts"),
+    sqlite_with_rowid=False,
+)
+
+pointer = Table(
+    "pointer",
+    metadata,
+    *key_columns(),
+    Column("run_id", RunIdText, nullable=False),
+    Column("schema_version", Text, nullable=False),
+    Column("valid_from", BigInteger, nullable=False),
+    Column("valid_to", BigInteger),
+    Column("published_at", UtcTimestamp, nullable=False),
+    Column("closed_at", UtcTimestamp),
+    PrimaryKeyConstraint(*BY_QUERY, "valid_from"),
+    CheckConstraint("valid_to > valid_from", name="span"),
+    CheckConstraint("(valid_to IS NULL) = (closed_at IS NULL)", name="closed"),
+    sqlite_with_rowid=False,
+)
+"""Pointers and their history: a row holds for a span of warehouse versions, and now if it has no end."""
+# A partition has one pointer at a time: readers never see two runs of it (R-CON-1).
+Index(
+    "pointer_open",
+    *(pointer.c[name] for name in BY_QUERY),
+    unique=True,
+    sqlite_where=pointer.c.valid_to.is_(None),
+    postgresql_where=pointer.c.valid_to.is_(None),
+)
+
+warehouse_version = Table(
+    "warehouse_version",
+    metadata,
+    Column("id", Integer, nullable=False, autoincrement=False),
+    Column("version", BigInteger, nullable=False),
+    PrimaryKeyConstraint("id"),
+    CheckConstraint("id = 1", name="one_row"),
+)
+
+cut = Table(
+    "cut",
+    metadata,
+    Column("token", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("created_at", UtcTimestamp, nullable=False),
+    Column("note", Text),
+    PrimaryKeyConstraint("token"),
+)
+
+removal = Table(
+    "removal",
+    metadata,
+    *key_columns(),
+    Column("run_id", RunIdText, nullable=False),
+    Column("schema_version", Text, nullable=False),
+    Column("condemned_at", UtcTimestamp, nullable=False),
+    Column("removed_version", BigInteger),
+    PrimaryKeyConstraint(*ARTIFACT),
+    sqlite_with_rowid=False,
+)
+
+authority_change = Table(
+    "authority_change",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), Identity(always=True), primary_key=True),
+    *key_columns(),
+)
+"""Keys whose authority changed since a load last agreed with it, so that a plan need not compare them all.
+
+Triggers on partition_state add a row in the transaction of the change. A row is deleted by a statement that
+sees state and pointer agree: had it not seen a later change, it would not see that change's row either.
+"""
+Index("authority_change_key", *(authority_change.c[name] for name in KEY))

@@ -1,0 +1,1 @@
+"""Behaviour suites that adapters run against themselves. Importing them needs no test framework."""

@@ -1,0 +1,265 @@
+"""Migrations: from empty they make the declared tables; what is not at HEAD is refused or migrated."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from typing import Any
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+from sealbook import ledger
+from sealbook.errors import ConfigError, NotMigrated, Permanent
+from sealbook.ledger import migrate, open_ledger, schema
+from sealbook.ledger.engine import Database
+from sealbook.ledger.tables import metadata
+from tests.support.ledger import BACKENDS, KEY, PostgresqlServer, accept
+
+for _module in walk_packages(ledger.__path__, "sealbook.ledger."):
+    if _module.name.endswith("tables"):
+        import_module(_module.name)  # whatever declares tables is in the metadata now
+
+V1_COLUMNS = [
+    "source",
+    "customer_id",
+    "query_name",
+    "logical_date",
+    "status",
+    "current_run_id",
+    "schema_version",
+    "record_count",
+    "updated_at",
+    "error_message",
+    "attempt_count",
+]
+
+
+@pytest.fixture(params=BACKENDS)
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database with no tables at all."""
+    if request.param == "postgresql":
+        server: PostgresqlServer = request.getfixturevalue("postgresql")
+        return server.create_database()
+    return f"sqlite:///{tmp_path}/empty.db"
+
+
+@pytest.fixture
+def migrated(empty_url: str) -> Iterator[Database]:
+    """A database that was migrated from empty."""
+    assert migrate(empty_url) == (None, schema.HEAD)
+    with closing(Database(empty_url)) as database:
+        yield database
+
+
+def test_head_is_the_newest_script() -> None:
+    """The constant saves an import of Alembic at each start; it must not go stale."""
+    config = Config()
+    config.set_main_option("script_location", str(schema._MIGRATIONS))
+    scripts = ScriptDirectory.from_config(config)
+    assert scripts.get_heads() == [schema.HEAD]
+    assert {script.revision for script in scripts.walk_revisions()} == schema.known_revisions()
+
+
+def test_migrations_end_in_the_declared_tables(migrated: Database) -> None:
+    """Alembic finds nothing that it would change: tables, columns, types, indexes."""
+    with migrated.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+_POSTGRESQL_CATALOGUE = {
+    "columns": """
+        SELECT table_name, ordinal_position, column_name, data_type, collation_name, is_nullable,
+               column_default, is_identity, identity_generation
+        FROM information_schema.columns WHERE table_schema = 'public'""",
+    "constraints": """
+        SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+        FROM pg_constraint WHERE connamespace = 'public'::regnamespace""",
+    "indexes": "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+}
+
+
+def catalogue(database: Database) -> dict[str, list[Any]]:
+    """Return what the database itself says of our tables: CHECKs, partial indexes and collations included."""
+    with database.read() as connection:
+        if database.dialect == "postgresql":
+            found = {
+                what: [tuple(row) for row in connection.execute(text(query))]
+                for what, query in _POSTGRESQL_CATALOGUE.items()
+            }
+        else:
+            query = "SELECT tbl_name, name, sql FROM sqlite_master WHERE type IN ('table', 'index')"
+            found = {"sql": [(*row[:2], _normal(row[2])) for row in connection.execute(text(query))]}
+    return {what: sorted(row for row in rows if row[0] in metadata.tables) for what, rows in found.items()}
+
+
+def _normal(sql: str | None) -> list[str]:
+    """Return the parts of a statement in any order: a constraint may be said before or after another."""
+    words = re.sub(r"\s+", " ", (sql or "").replace('"', ""))
+    return sorted(part.strip(" ()") for part in re.split(r",(?![^(]*\))", words))
+
+
+def test_the_catalogue_is_that_of_the_declared_tables(
+    migrated: Database, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """CHECK constraints, partial indexes, defaults and collations too, which Alembic does not compare."""
+    if migrated.dialect == "postgresql":
+        url = request.getfixturevalue("postgresql").create_database()
+    else:
+        url = f"sqlite:///{tmp_path}/declared.db"
+    with closing(Database(url)) as declared:
+        declared.write(metadata.create_all)
+        assert catalogue(migrated) == catalogue(declared)
+    assert all(catalogue(migrated).values())
+
+
+def test_the_catalogue_sees_a_difference(migrated: Database) -> None:
+    """The comparison above would notice a lost constraint or index."""
+    before = catalogue(migrated)
+    migrated.write(lambda connection: connection.execute(text("DROP INDEX attempt_once_a_run")))
+    assert catalogue(migrated) != before
+
+
+def test_partition_state_has_exactly_the_v1_columns(migrated: Database) -> None:
+    """In the order of the contract, with its primary key."""
+    with migrated.read() as connection:
+        assert list(connection.execute(text("SELECT * FROM partition_state")).keys()) == V1_COLUMNS
+    assert [column.name for column in metadata.tables["partition_state"].c] == V1_COLUMNS
+    assert [column.name for column in metadata.tables["partition_state"].primary_key] == V1_COLUMNS[:4]
+
+
+GOOD_ROW = {
+    "source": "'s'",
+    "customer_id": "'c'",
+    "query_name": "'q'",
+    "logical_date": "'2026-01-01'",
+    "status": "'pending'",
+    "current_run_id": "NULL",
+    "schema_version": "NULL",
+    "record_count": "NULL",
+    "updated_at": "'2026-01-01T00:00:00+00:00'",
+    "error_message": "NULL",
+    "attempt_count": "0",
+}
+_NAMED = {"current_run_id": "'r'", "schema_version": "'1'", "record_count": "1"}
+BROKEN_ROWS = {
+    "a status that does not exist": {"status": "'done'"},
+    "no status": {"status": "NULL"},
+    "a success without a run": {"status": "'success'"},
+    "a success without a count": {**_NAMED, "status": "'success'", "record_count": "NULL"},
+    "a success with an error": {**_NAMED, "status": "'success'", "error_message": "'e'"},
+    "a failure without an error": {"status": "'failed'"},
+    "fewer attempts than none": {"attempt_count": "-1"},
+}
+
+
+def _insert(database: Database, row: dict[str, str]) -> None:
+    statement = f"INSERT INTO partition_state ({', '.join(row)}) VALUES ({', '.join(row.values())})"
+    database.write(lambda connection: connection.execute(text(statement)))
+
+
+def test_the_database_refuses_rows_that_no_move_makes(migrated: Database) -> None:
+    """The invariants live in the database: whoever writes past our code meets them."""
+    for what, changes in BROKEN_ROWS.items():
+        with pytest.raises(Permanent, match="constraint"):
+            _insert(migrated, GOOD_ROW | changes)
+        with migrated.read() as connection:
+            assert connection.execute(text("SELECT * FROM partition_state")).all() == [], what
+    _insert(migrated, GOOD_ROW)
+
+
+def test_migrating_again_does_nothing(migrated: Database, empty_url: str) -> None:
+    before = catalogue(migrated)
+    assert migrate(empty_url) == (schema.HEAD, schema.HEAD)
+    with open_ledger(empty_url, migrate=True) as book:
+        book.judge([accept(KEY)])
+    with open_ledger(empty_url, migrate=True) as book:
+        assert book.state(KEY).attempt_count == 1
+    assert catalogue(migrated) == before
+
+
+def test_postgresql_is_not_migrated_unasked(postgresql: PostgresqlServer) -> None:
+    """The error names the command; the database stays empty."""
+    url = postgresql.create_database()
+    with pytest.raises(NotMigrated, match="has no ledger yet") as refused:
+        open_ledger(url)
+    assert "sealbook ledger migrate" in str(refused.value.remedy)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT * FROM pg_tables WHERE schemaname = 'public'").fetchall() == []
+    open_ledger(url, migrate=True).close()
+    open_ledger(url).close()
+
+
+def _set_revision(url: str, revision: str) -> None:
+    with closing(Database(url)) as database:
+        database.write(
+            lambda connection: connection.execute(
+                text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision}
+            )
+        )
+
+
+def test_a_revision_from_the_future_is_refused(ledger_url: str) -> None:
+    """A newer Sealbook migrated it: this one neither reads nor migrates what it does not know."""
+    _set_revision(ledger_url, "9999")
+    for asked in (False, True):
+        with pytest.raises(NotMigrated, match="revision 9999") as refused:
+            open_ledger(ledger_url, migrate=asked)
+        assert "Upgrade Sealbook" in str(refused.value.remedy)
+    with pytest.raises(NotMigrated, match="revision 9999"):
+        migrate(ledger_url)
+
+
+def test_a_revision_from_the_past_is_refused_on_postgresql(postgresql: PostgresqlServer) -> None:
+    """It names both revisions and the command."""
+    older = sorted(schema.known_revisions() - {schema.HEAD})
+    url = postgresql.create_ledger()
+    for revision in older:
+        _set_revision(url, revision)
+        with pytest.raises(NotMigrated, match=f"revision {revision}.* needs {schema.HEAD}") as refused:
+            open_ledger(url)
+        assert "sealbook ledger migrate" in str(refused.value.remedy)
+
+
+def test_opening_a_migrated_sqlite_book_changes_nothing_and_imports_no_alembic(tmp_path: Path) -> None:
+    """Alembic takes longer to import than most commands take to run."""
+    url = f"sqlite:///{tmp_path}/book.db"
+    open_ledger(url).close()
+    before = (tmp_path / "book.db").read_bytes()
+    code = (
+        "import sys; from sealbook.ledger import open_ledger\n"
+        f"with open_ledger({url!r}) as ledger: print(len(list(ledger.states())))\n"
+        "print([name for name in sys.modules if name.startswith(('alembic', 'psycopg', 'pyspark'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["0", "[]"]
+    assert (tmp_path / "book.db").read_bytes() == before
+
+
+def test_threads_may_migrate_different_books_at_once(tmp_path: Path) -> None:
+    """Alembic keeps its context in globals; one waits for the other."""
+    urls = [f"sqlite:///{tmp_path}/book{number}.db" for number in range(6)]
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(migrate, urls)) == [(None, schema.HEAD)] * 6
+
+
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database, " * 100)
+    with pytest.raises(ConfigError, match="not a SQLite database"):
+        open_ledger(f"sqlite:///{file}")
+    assert file.read_text() == "not a database, " * 100
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]

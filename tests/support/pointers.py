@@ -1,0 +1,77 @@
+"""Artifacts to publish, loads without a warehouse, and what readers see of them."""
+
+from __future__ import annotations
+
+from datetime import date
+from hashlib import sha256
+from typing import Any
+
+from sealbook.ledger import Ledger
+from sealbook.model import PartitionKey, RunId
+from sealbook.model.publication import Action, Artifact, PlanItem, Staged, SwapResult
+from tests.support.ledger import KEY, run_id
+
+SINCE, UNTIL = date(2026, 1, 1), date(2026, 1, 2)
+"""The days of KEY and OTHER."""
+
+
+def artifact(key: PartitionKey = KEY, run: int = 1, version: str = "1") -> Artifact:
+    """Return the identity of a run's artifact."""
+    return Artifact(key, run_id(run), version)
+
+
+def staged(
+    key: PartitionKey = KEY,
+    run: int = 1,
+    *,
+    version: str = "1",
+    records: int = 10,
+    planned: int = 0,
+    content: str = "",
+) -> Staged:
+    """Return an artifact as if it were written; the same run has the same digest, unless content is given."""
+    return _written(artifact(key, run, version), records, planned, content)
+
+
+def stage(item: PlanItem) -> Staged:
+    """Do what a loader does for an item of its plan, without writing anything."""
+    assert item.run_id is not None
+    assert item.schema_version is not None
+    assert item.record_count is not None
+    return _written(
+        Artifact(item.key, item.run_id, item.schema_version), item.record_count, item.planned_version
+    )
+
+
+def load(ledger: Ledger, **filters: Any) -> SwapResult:
+    """Do a whole load."""
+    ledger.pointers.hide(**filters)
+    plan = ledger.pointers.plan(**filters)
+    return ledger.pointers.swap([stage(item) for item in plan if item.action is not Action.HIDE])
+
+
+def seen(ledger: Ledger, query_name: str = KEY.query_name, **asked: Any) -> dict[PartitionKey, RunId]:
+    """Return the run that a reader sees of each partition."""
+    published = list(ledger.pointers.published(query_name, **asked))
+    runs = {each.key: each.run_id for each in published}
+    assert len(runs) == len(published)
+    return runs
+
+
+def planned(ledger: Ledger, **filters: Any) -> list[tuple[Action, PartitionKey]]:
+    """Return what a load would do, and check that the counts say the same."""
+    items = [(item.action, item.key) for item in ledger.pointers.plan(**filters)]
+    counts = {action: sum(each is action for each, _ in items) for action in Action}
+    assert ledger.pointers.plan_counts(**filters) == counts
+    return items
+
+
+def _written(identity: Artifact, records: int, planned_version: int, content: str = "") -> Staged:
+    return Staged(
+        identity,
+        planned_version,
+        record_count=records,
+        bytes=100 + records,
+        digest=sha256(f"{identity}{content}".encode()).hexdigest(),
+        location=f"{identity.key}/{identity.schema_version}/{identity.run_id}",
+    )
