@@ -85,8 +85,25 @@ def test_the_table_adds_up_by_query_and_shows_the_first_failures(book: Path) -> 
     assert "demo/c2/campaign_daily/2026-01-01 failed (permanent)" in ran.said
 
 
-def test_all_failed_is_failed(book: Path) -> None:
+def test_all_failed_is_failed_and_ends_the_run(book: Path) -> None:
     assert extract(book, *DAY, "--customer", "c2").code == 1
+    [told] = run("runs", "--format", "json", cwd=book).json
+    assert (told["status"], told["counters"]["partitionsFailed"]) == ("FAILED", 3)
+
+
+def test_a_run_and_what_came_of_each_partition_is_in_the_log(book: Path) -> None:
+    [run_id] = {row["run_id"] for row in extract(book, *DAY).json}
+
+    [told] = run("runs", "--format", "json", cwd=book).json
+    assert (told["runId"], told["status"]) == (run_id, "RUNNING")
+    assert (told["counters"]["partitionsSealed"], told["counters"]["partitionsFailed"]) == (6, 3)
+    types = [event["eventType"] for event in run("events", run_id, "--format", "json", cwd=book).json]
+    assert types[:2] == ["RunStarted", "StepStarted"]
+    assert types[-1] == "StepCompleted"
+
+    extract(book, *DAY, "--run-id", run_id)
+    [again] = run("runs", "--format", "json", cwd=book).json
+    assert again["counters"]["partitionsSealed"] == 6  # said again, counted once
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_results_come_while_the_job_runs_and_a_stopped_job_is_finished_by_a_reru
     keys = demo_keys(customers=5, days=100)
     extractor = demo_extractor(tmp_path)
     store = RawStore.open(extractor.raw_url)
-    with closing(extract(spark, extractor, keys)) as batches:
+    with closing(extract(spark, extractor, keys, keys_per_task=50)) as batches:
         first = next(batches)
     sealed_by_then = set(store.sealed())
     assert {result.key for result in first} <= {key for key, _ in sealed_by_then}
@@ -72,4 +72,3 @@ def test_a_source_that_cannot_be_made_fails_its_partitions_not_the_job(
 
 def test_no_keys_is_no_work(spark: SparkSession, tmp_path: Path) -> None:
     assert list(extract(spark, demo_extractor(tmp_path), [])) == []
-

@@ -43,7 +43,7 @@ class Extractor:
         """Fetch a partition, write it and seal it, unless this run has done so before."""
         started = time.monotonic()
         try:
-            ending, metadata = self._sealed(key)
+            ending, seal = self._sealed(key)
         except Exception as error:  # noqa: BLE001 - a source is foreign code: whatever it raises is the result
             return Extracted(
                 key,
@@ -53,14 +53,7 @@ class Extractor:
                 error_class=ErrorClass.of(error),
                 error_message=str(error) or type(error).__name__,
             )
-        return Extracted(
-            key,
-            self.run_id,
-            ending,
-            record_count=metadata.record_count,
-            payload_bytes=metadata.payload_bytes,
-            seconds=time.monotonic() - started,
-        )
+        return Extracted(key, self.run_id, ending, seconds=time.monotonic() - started, seal=seal)
 
     def _sealed(self, key: PartitionKey) -> tuple[Ending, RawMetadata]:
         try:

@@ -16,8 +16,8 @@ from sealbook.spark.tasks import run_tasks
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Enough to keep a task's threads busy, and few enough that progress shows and a kill loses little.
-_KEYS_PER_TASK = 250
+KEYS_PER_TASK = 250
+"""Enough to keep a task's threads busy, and few enough that progress shows."""
 
 RESULT_SCHEMA = (
     "source string, customer_id string, query_name string, logical_date date, run_id string, ending string,"
@@ -26,7 +26,11 @@ RESULT_SCHEMA = (
 
 
 def extract(
-    spark: SparkSession, extractor: Extractor, keys: Sequence[PartitionKey]
+    spark: SparkSession,
+    extractor: Extractor,
+    keys: Sequence[PartitionKey],
+    *,
+    keys_per_task: int = KEYS_PER_TASK,
 ) -> Generator[list[Extracted], None, None]:
     """Extract partitions on Spark, and yield results as tasks end. Run it again to do what is left.
 
@@ -34,26 +38,10 @@ def extract(
     then stays, and nothing is half sealed.
     """
     at_once = spark.sparkContext.defaultParallelism
-    tasks = spread(keys, at_once * ceil(len(keys) / (at_once * _KEYS_PER_TASK)))
+    tasks = spread(keys, at_once * ceil(len(keys) / (at_once * keys_per_task)))
     return run_tasks(spark, tasks, replace(extractor, processes=min(at_once, len(tasks) or 1)))
 
 
 def results_frame(spark: SparkSession, results: Iterable[Extracted]) -> DataFrame:
     """Return results as a DataFrame, one row for each partition."""
-    rows = [
-        (
-            result.key.source,
-            result.key.customer_id,
-            result.key.query_name,
-            result.key.logical_date,
-            str(result.run_id),
-            result.ending.value,
-            result.record_count,
-            result.payload_bytes,
-            result.seconds,
-            result.error_class and result.error_class.value,
-            result.error_message,
-        )
-        for result in results
-    ]
-    return spark.createDataFrame(rows, RESULT_SCHEMA)
+    return spark.createDataFrame([tuple(result.row().values()) for result in results], RESULT_SCHEMA)

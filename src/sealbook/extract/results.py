@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from sealbook.errors import QuotaExceeded, Transient
 from sealbook.model import PartitionKey, RunId
+from sealbook.raw import RawMetadata
 
 
 class Ending(StrEnum):
@@ -35,13 +36,38 @@ class ErrorClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The result for one partition; counts are those of its seal, and 0 where there is none."""
+    """The result for one partition: its seal, or why it has none."""
 
     key: PartitionKey
     run_id: RunId
     ending: Ending
-    record_count: int = 0
-    payload_bytes: int = 0
-    seconds: float = 0.0
+    seconds: float
+    seal: RawMetadata | None = None
     error_class: ErrorClass | None = None
     error_message: str | None = None
+
+    @property
+    def record_count(self) -> int:
+        """How many rows are sealed."""
+        return 0 if self.seal is None else self.seal.record_count
+
+    @property
+    def payload_bytes(self) -> int:
+        """How many bytes are sealed."""
+        return 0 if self.seal is None else self.seal.payload_bytes
+
+    def row(self) -> dict[str, object]:
+        """Return the result as one flat row, for a table or JSON."""
+        return {
+            "source": self.key.source,
+            "customer_id": self.key.customer_id,
+            "query_name": self.key.query_name,
+            "logical_date": self.key.logical_date,
+            "run_id": str(self.run_id),
+            "ending": self.ending.value,
+            "record_count": self.record_count,
+            "payload_bytes": self.payload_bytes,
+            "seconds": self.seconds,
+            "error_class": None if self.error_class is None else self.error_class.value,
+            "error_message": self.error_message,
+        }

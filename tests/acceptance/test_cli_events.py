@@ -1,0 +1,108 @@
+"""`sealbook runs`, `events` and `project`, as a user types them; and what extraction says of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import sealbook
+from sealbook.clock import new_run_id
+from sealbook.model import RunId
+from sealbook.model.pipeline_events import PipelineStep, run_started, step_started
+from tests.support.books import write_book
+from tests.support.cli import SEALBOOK, run
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """A book with one run that has begun."""
+    write_book(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run_id(book: Path) -> RunId:
+    """A run of that book."""
+    begun = new_run_id()
+    with sealbook.open(book) as opened:
+        opened.ledger.run_store.append_events([run_started(begun), step_started(begun, PipelineStep.EXTRACT)])
+    return begun
+
+
+def test_runs_shows_what_was_appended_without_a_daemon(book: Path, run_id: RunId) -> None:
+    [shown] = run("runs", "--format", "json", cwd=book).json
+
+    assert (shown["runId"], shown["status"], shown["stale"]) == (run_id, "RUNNING", False)
+    assert run_id in run("runs", cwd=book).out
+
+
+def test_runs_of_an_empty_book_is_empty(book: Path) -> None:
+    assert run("runs", "--format", "json", cwd=book).json == []
+
+
+def test_events_of_a_run_in_order_and_by_type(book: Path, run_id: RunId) -> None:
+    everything = run("events", run_id, "--format", "json", cwd=book).json
+    assert [(event["runSeq"], event["eventType"]) for event in everything] == [
+        (1, "RunStarted"),
+        (2, "StepStarted"),
+    ]
+
+    one = run("events", "show", run_id, "--type", "StepStarted", "--format", "json", cwd=book).json
+    assert [event["runSeq"] for event in one] == [2]
+    assert "StepStarted  extract" in run("events", run_id, cwd=book).out
+
+
+def test_events_of_an_unknown_run_says_so(book: Path) -> None:
+    ran = run("events", new_run_id(), cwd=book)
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "has said nothing" in ran.said
+
+
+def test_follow_goes_on_with_what_comes_until_ctrl_c(book: Path, run_id: RunId) -> None:
+    with subprocess.Popen(
+        [SEALBOOK, "events", run_id, "--follow", "--format", "json"],
+        cwd=book,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        first = [json.loads(process.stdout.readline()) for _ in range(2)]
+        with sealbook.open(book) as opened:
+            opened.ledger.run_store.append_event(step_started(run_id, PipelineStep.VALIDATE))
+        later = json.loads(process.stdout.readline())
+        os.kill(process.pid, signal.SIGINT)
+        process.wait(timeout=30)
+
+    assert [event["runSeq"] for event in [*first, later]] == [1, 2, 3]
+    assert process.returncode == 130
+
+
+def test_project_catches_up_and_rebuilds_and_tells_its_lag(book: Path, run_id: RunId) -> None:
+    [before] = run("project", "lag", "--format", "json", cwd=book).json
+    assert before["events"] == 2
+
+    assert "0 events behind" in run("project", cwd=book).said
+    [after] = run("project", "lag", "--format", "json", cwd=book).json
+    assert (after["events"], after["alert"]) == (0, None)
+
+    assert run("project", "--rebuild", cwd=book).code == 0
+    assert run("runs", "--format", "json", cwd=book).json[0]["runId"] == run_id
+
+
+def test_export_wants_a_new_folder(book: Path, run_id: RunId) -> None:
+    (book / "taken").mkdir()
+    (book / "taken" / "file").touch()
+
+    ran = run("events", "export", "--to", "taken", cwd=book)
+
+    assert ran.code == 2
+    assert "not empty" in ran.said
+    assert run("events", "export", "--to", "log", cwd=book).code == 0
+    assert list((book / "log").glob("bucket=*/part-00000.parquet"))
+    assert run_id

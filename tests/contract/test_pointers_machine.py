@@ -1,0 +1,343 @@
+"""R-WH-1 to R-WH-7, R-CON-1 to R-CON-3: any history of verdicts, loads, cuts and clean-ups, and a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import delete, update
+
+from sealbook.errors import IllegalMove, NotFound
+from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.pointers.removals import ABANDONED_AFTER
+from sealbook.ledger.pointers.tables import (
+    authority_change,
+    cut,
+    load_record,
+    pointer,
+    removal,
+    warehouse_version,
+)
+from sealbook.ledger.tables import attempt, override_log, partition_state
+from sealbook.model import Outcome, PartitionKey, RunId, Status
+from sealbook.model.publication import Action, Artifact, Staged
+from tests.support.ledger import PostgresqlServer, accept, reject, run_id
+from tests.support.pointers import planned, seen, stage
+
+DAY = date(2026, 1, 1)
+KEYS = [PartitionKey("demo", customer, "clicks", DAY) for customer in "ab"]
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
+WHO: Any = {"actor": "ann", "reason": "to try it"}
+RETAIN = timedelta(days=7)
+
+
+@dataclass
+class Shelf:
+    """The reference: what is published of a partition, by the rules of sections 8 and 9."""
+
+    pointed: Artifact | None = None
+    ever: bool = False
+
+
+@dataclass
+class Warehouse:
+    """The reference for all partitions, the files that exist, and what each cut must give."""
+
+    shelves: dict[PartitionKey, Shelf] = field(default_factory=lambda: {key: Shelf() for key in KEYS})
+    files: set[Artifact] = field(default_factory=set)
+    cuts: dict[str, dict[PartitionKey, RunId]] = field(default_factory=dict)
+    closed: dict[Artifact, datetime] = field(default_factory=dict)
+
+    def point(self, key: PartitionKey, to: Artifact | None, at: datetime) -> None:
+        shelf = self.shelves[key]
+        if shelf.pointed is not None:
+            self.closed[shelf.pointed] = at
+        shelf.pointed, shelf.ever = to, True
+
+
+class PointerMachine(RuleBasedStateMachine):
+    """Does the same to a ledger's pointers and to the reference, and compares.
+
+    States are taken from the ledger: that they are right is proved elsewhere.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__()
+        self.ledger = ledger
+        self.pointers = ledger.pointers
+        self.reference = Warehouse()
+        self.ready: list[Staged] = []  # staged, and not swapped yet, perhaps for long
+        self.doomed: list[Artifact] = []  # condemned, and not forgotten yet
+        self.taken: set[Artifact] = set()  # ever condemned
+        self.judgements = 0
+        self.now = NOW
+        self.pointers._clock = lambda: self.now
+
+    def authorities(self) -> dict[PartitionKey, Artifact]:
+        return {
+            state.key: Artifact(state.key, RunId(str(state.current_run_id)), str(state.schema_version))
+            for state in self.ledger.states(status=Status.SUCCESS)
+        }
+
+    def readable(self) -> dict[PartitionKey, Artifact]:
+        """R-CON-1, R-CON-2, R-WH-5: what is pointed at, unless it was last judged unfit."""
+        authorities = self.authorities()
+        return {
+            key: shelf.pointed
+            for key, shelf in self.reference.shelves.items()
+            if shelf.pointed is not None
+            and key in authorities
+            and (shelf.pointed == authorities[key] or self.is_fit(shelf.pointed))
+        }
+
+    def is_fit(self, artifact: Artifact) -> bool:
+        attempts = self.ledger.attempts(artifact.key)
+        return [each for each in attempts if each.run_id == artifact.run_id][-1].outcome is Outcome.ACCEPTED
+
+    @initialize()
+    def begin_with_something_published(self) -> None:
+        self.ledger.judge([accept(key, 2, again="first") for key in KEYS])
+        self.stage()
+        self.swap_batch(self.ready)
+
+    @rule(
+        key=st.sampled_from(KEYS),
+        run=st.integers(1, 3),
+        good=st.booleans(),
+        version=st.sampled_from(["1", "1", "2"]),
+    )
+    def judge(self, key: PartitionKey, run: int, good: bool, version: str) -> None:
+        self.judgements += 1
+        again = str(self.judgements)
+        verdict = accept(key, run, again=again, version=version) if good else reject(key, run, again=again)
+        self.ledger.judge([verdict])
+
+    @rule(key=st.sampled_from(KEYS), run=st.integers(1, 3))
+    def demote_and_accept_another(self, key: PartitionKey, run: int) -> None:
+        """What a validator may do between two loads."""
+        authority = self.authorities().get(key)
+        if authority is not None:
+            self.judge(key, int(authority.run_id), False, "1")
+        self.judge(key, run, True, "1")
+
+    @rule(key=st.sampled_from(KEYS), run=st.integers(1, 3).map(run_id))
+    def roll_back(self, key: PartitionKey, run: RunId) -> None:
+        try:
+            self.ledger.rollback(key, run, **WHO)
+        except (IllegalMove, NotFound):
+            return
+
+    @rule()
+    def requeue(self) -> None:
+        self.ledger.requeue([state.key for state in self.ledger.states(status="failed")], **WHO)
+
+    @rule()
+    def stage(self) -> None:
+        for item in self.pointers.plan():
+            if item.action is not Action.HIDE:
+                ready = stage(item)
+                self.reference.files.add(ready.artifact)
+                self.ready.append(ready)
+
+    @rule()
+    def load(self) -> None:
+        """Stage and swap at once, as a loader that nothing disturbs."""
+        self.stage()
+        self.swap_batch(self.ready[-len(KEYS) :])
+
+    @precondition(lambda self: self.ready)
+    @rule(data=st.data())
+    def swap(self, data: st.DataObject) -> None:
+        """Swap some of what is ready, in any order, some of it staged long ago."""
+        self.swap_batch(data.draw(st.lists(st.sampled_from(self.ready), min_size=1, max_size=4)))
+
+    def swap_batch(self, chosen: list[Staged]) -> None:
+        batch = list({each.key: each for each in chosen}.values())
+        version = self.pointers.version()
+        result = self.pointers.swap(batch)
+        changed, authorities = False, self.authorities()
+        for each in batch:
+            shelf = self.reference.shelves[each.key]
+            if each.artifact != authorities.get(each.key):
+                assert each.key in result.moved
+            elif each.key in result.removed:
+                assert each.artifact in self.taken  # or about to be
+            elif shelf.pointed == each.artifact:
+                assert each.key in result.unchanged
+            else:
+                assert each.key in (result.loaded if shelf.pointed is None else result.replaced)
+                self.reference.point(each.key, each.artifact, self.now)
+                changed = True
+        assert result.version == self.pointers.version() == version + changed
+
+    @rule()
+    def hide(self) -> None:
+        pointed = {key for key, shelf in self.reference.shelves.items() if shelf.pointed is not None}
+        unsafe = sorted(pointed - self.authorities().keys())
+        assert self.pointers.hide() == unsafe
+        for key in unsafe:
+            self.reference.point(key, None, self.now)
+
+    @rule()
+    def create_cut(self) -> None:
+        readable = self.readable()
+        made = self.pointers.create_cut()
+        self.reference.cuts[made.token] = {key: found.run_id for key, found in readable.items()}
+        for key, shelf in self.reference.shelves.items():
+            if shelf.pointed is not None and key not in readable:
+                self.reference.point(key, None, self.now)
+
+    @precondition(lambda self: len(self.reference.cuts) > 2)
+    @rule()
+    def drop_cut(self) -> None:
+        token = min(self.reference.cuts)
+        self.pointers.drop_cut(token)
+        del self.reference.cuts[token]
+
+    @rule(retain=st.sampled_from([timedelta(0), RETAIN]))
+    def condemn(self, retain: timedelta) -> None:
+        listed = sorted(self.reference.files | set(self.pointers.removable(retain)), key=str)
+        condemned = self.pointers.condemn(listed, retain)
+        for each in condemned:
+            if each not in self.doomed:
+                assert each != self.authorities().get(each.key)
+            assert self.reference.closed.get(each, NOW - RETAIN) <= self.now - retain
+        self.doomed = list({*self.doomed, *condemned})
+        self.taken.update(condemned)
+
+    @precondition(lambda self: self.doomed)
+    @rule(forgets=st.booleans())
+    def remove(self, forgets: bool) -> None:
+        """Delete the files of what is condemned; a clean-up may be killed before it says so."""
+        self.reference.files -= set(self.doomed)
+        if forgets:
+            self.pointers.forget(self.doomed)
+            self.doomed = []
+        else:
+            self.now += ABANDONED_AFTER
+
+    @rule()
+    def clean_up(self) -> None:
+        """A whole clean-up, after which nothing but what is needed is left."""
+        self.now += RETAIN
+        self.condemn(RETAIN)
+        self.remove(True)
+
+    @invariant()
+    def readers_see_what_the_rules_say(self) -> None:
+        """R-CON-1 to R-CON-3, R-WH-5: reads, strict reads and coverage, all of the same instant."""
+        readable, authorities = self.readable(), self.authorities()
+        published = list(self.pointers.published("clicks"))
+        assert {
+            each.key: Artifact(each.key, each.run_id, each.schema_version) for each in published
+        } == readable
+        current = {key: found for key, found in readable.items() if found == authorities[key]}
+        assert {each.key for each in published if not each.behind} == current.keys()
+        assert seen(self.ledger, "clicks", strict=True).keys() == current.keys()
+
+        states = {state.key: state for state in self.ledger.states()}
+        universe: Any = {"source": "demo", "customers": list("ab"), "since": DAY, "until": DAY}
+        for each in self.pointers.coverage("clicks", **universe):
+            if each.key in readable:
+                assert each.kind == ("published" if each.key in current else "behind")
+            elif each.key not in states:
+                assert each.kind == "missing"
+            elif states[each.key].status is Status.FAILED:
+                assert (each.kind, each.why) == ("failed", states[each.key].error_message)
+            else:
+                assert each.kind == ("hidden" if self.reference.shelves[each.key].ever else "pending")
+
+    @invariant()
+    def the_plan_is_what_differs(self) -> None:
+        """R-WH-1."""
+        expected, authorities = [], self.authorities()
+        for key, shelf in self.reference.shelves.items():
+            if key not in authorities and shelf.pointed is not None:
+                expected.append((Action.HIDE, key))
+            elif key in authorities and shelf.pointed is None:
+                expected.append((Action.LOAD, key))
+            elif authorities.get(key) != shelf.pointed:
+                expected.append((Action.REPLACE, key))
+        assert planned(self.ledger) == expected
+
+    @invariant()
+    def cuts_never_change_and_what_can_be_read_has_its_files(self) -> None:
+        """R-WH-7."""
+        cuts = {token: list(self.pointers.published("clicks", cut=token)) for token in self.reference.cuts}
+        found = {token: {each.key: each.run_id for each in read} for token, read in cuts.items()}
+        assert found == self.reference.cuts
+        for read in (*cuts.values(), self.pointers.published("clicks")):
+            for each in read:
+                assert Artifact(each.key, each.run_id, each.schema_version) in self.reference.files
+
+    def teardown(self) -> None:
+        """A pointer holds from version to version, one at a time, without overlap."""
+        for key, shelf in self.reference.shelves.items():
+            spans = self.pointers.history(key)
+            for earlier, later in pairwise(spans):
+                assert earlier.valid_to is not None
+                assert earlier.valid_from < earlier.valid_to <= later.valid_from
+            last = [
+                Artifact(key, each.run_id, each.schema_version) for each in spans if each.valid_to is None
+            ]
+            assert last == ([] if shelf.pointed is None else [shelf.pointed])
+
+
+def empty(ledger: Ledger) -> None:
+    """Forget everything: quicker than another database for each example."""
+
+    def work(connection: Any) -> None:
+        tables = (
+            partition_state,
+            attempt,
+            override_log,
+            authority_change,
+            pointer,
+            load_record,
+            cut,
+            removal,
+        )
+        for table in tables:
+            connection.execute(delete(table))
+        connection.execute(update(warehouse_version).values(version=0))
+
+    ledger._database.write(work)
+
+
+def run_machine(ledger: Ledger, examples: int) -> None:
+    class Machine(PointerMachine):
+        def __init__(self) -> None:
+            empty(ledger)
+            super().__init__(ledger)
+
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )
+
+
+def test_any_history_on_sqlite() -> None:
+    with open_ledger("sqlite://") as ledger:
+        run_machine(ledger, examples=50)
+
+
+def test_any_history_on_postgresql(postgresql: PostgresqlServer) -> None:
+    with open_ledger(postgresql.create_ledger()) as ledger:
+        run_machine(ledger, examples=8)

@@ -1,0 +1,217 @@
+"""R-WH-1: the plan is what state and pointers differ in, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from sealbook.errors import InvalidInput
+from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.pointers.tables import authority_change
+from sealbook.model import PartitionKey
+from sealbook.model.publication import Action, Difference
+from tests.support.ledger import KEY, OTHER, accept, reject, run_id
+from tests.support.pointers import load, planned, stage, staged
+
+
+def changes(ledger: Ledger) -> int:
+    """Return how many changes of authority wait to be looked at."""
+    with ledger._database.read() as connection:
+        count: int = connection.execute(select(func.count()).select_from(authority_change)).scalar_one()
+    return count
+
+
+def test_only_what_is_accepted_is_loaded(ledger: Ledger) -> None:
+    """R-WH-1: load is for a success without a pointer; failed and requeued partitions are left alone."""
+    assert planned(ledger) == []
+    ledger.judge([accept(KEY), reject(OTHER)])
+    assert planned(ledger) == [(Action.LOAD, KEY)]
+    ledger.requeue([OTHER], actor="ann", reason="again")
+    assert planned(ledger) == [(Action.LOAD, KEY)]
+
+
+def test_a_plan_item_says_what_to_load(ledger: Ledger) -> None:
+    """The loader need ask no more to stage an item; the digest says that the run was loaded before."""
+    ledger.judge([accept(KEY, 1, records=7)])
+    [item] = ledger.pointers.plan()
+    assert item.key == KEY
+    assert item[4:] == (Action.LOAD, run_id(1), "1", 7, None, None, 0)
+
+    load(ledger)
+    ledger.judge([accept(KEY, 2, records=8)])
+    [item] = ledger.pointers.plan()
+    assert item[4:] == (Action.REPLACE, run_id(2), "1", 8, None, run_id(1), 1)
+
+    load(ledger)
+    ledger.rollback(KEY, run_id(1), actor="ann", reason="the second is worse")
+    [item] = ledger.pointers.plan()
+    assert item[4:] == (Action.REPLACE, run_id(1), "1", 7, staged(run=1).digest, run_id(2), 2)
+
+    ledger.judge([reject(KEY, 1, again="r")])
+    [item] = ledger.pointers.plan()
+    assert item[4:] == (Action.HIDE, None, None, None, None, run_id(2), 2)
+
+
+def test_another_schema_version_of_the_same_run_is_a_replacement(ledger: Ledger) -> None:
+    """R-WH-1, R-WH-6: run_id or schema_version differs."""
+    ledger.judge([accept(KEY, 1, version="1")])
+    load(ledger)
+    ledger.judge([accept(KEY, 1, version="2", again="under version 2")])
+    assert planned(ledger) == [(Action.REPLACE, KEY)]
+    assert load(ledger).replaced == (KEY,)
+    assert planned(ledger) == []
+
+
+def test_what_was_hidden_is_loaded_when_it_is_good_again(ledger: Ledger) -> None:
+    """R-WH-1: a hidden partition has no pointer."""
+    ledger.judge([accept(KEY)])
+    load(ledger)
+    ledger.judge([reject(KEY, again="r1")])
+    assert planned(ledger) == [(Action.HIDE, KEY)]
+    assert ledger.pointers.hide() == [KEY]
+    assert planned(ledger) == []
+    ledger.judge([accept(KEY, again="r2")])
+    assert planned(ledger) == [(Action.LOAD, KEY)]
+    assert load(ledger).loaded == (KEY,)
+
+
+def test_an_attempt_that_moves_no_authority_plans_nothing(ledger: Ledger) -> None:
+    """R-STATE-3: a failed reprocessing, an older run and a re-validation leave the pointer right."""
+    ledger.judge([accept(KEY, 5)])
+    load(ledger)
+    ledger.judge([reject(KEY, 6), accept(KEY, 4), accept(KEY, 5, again="r")])
+    assert planned(ledger) == []
+    assert changes(ledger) == 0
+
+
+def test_a_plan_looks_only_at_what_changed(ledger: Ledger) -> None:
+    """A warehouse of any size that is up to date is planned by looking at nothing."""
+    ledger.judge([accept(KEY), accept(OTHER)])
+    assert changes(ledger) == 2
+    load(ledger)
+    assert changes(ledger) == 0
+    ledger.judge([accept(KEY, 2)])
+    ledger.judge([accept(KEY, 3)])
+    assert changes(ledger) == 2
+    assert planned(ledger) == [(Action.REPLACE, KEY)]
+    load(ledger)
+    assert changes(ledger) == 0
+
+
+def test_changes_that_came_to_nothing_are_forgotten(ledger: Ledger) -> None:
+    """What was accepted and rejected again before any load need not be looked at for ever."""
+    ledger.judge([accept(KEY)])
+    ledger.judge([reject(KEY, again="r")])
+    assert planned(ledger) == []
+    assert changes(ledger) == 2
+    assert ledger.pointers.hide() == []
+    assert changes(ledger) == 0
+
+
+def test_states_from_before_the_warehouse_are_planned(ledger: Ledger) -> None:
+    """However a success came into the table, it is to be loaded."""
+    with ledger._database.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO partition_state VALUES ('google_ads', '1234567890', 'campaign_daily', '2026-01-01',"
+            f" 'success', '{run_id(1)}', '1', 10, '2026-01-01T00:00:00.000000+00:00', NULL, 1)"
+        )
+    assert planned(ledger) == [(Action.LOAD, KEY)]
+
+
+KEYS = [
+    PartitionKey(source, customer, query, date(2026, 1, day))
+    for source in ("demo", "other")
+    for customer in ("a", "b", "c")
+    for query in ("clicks", "views")
+    for day in (1, 2)
+]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, KEYS),
+        ({"source": "demo"}, [key for key in KEYS if key.source == "demo"]),
+        ({"query_name": "views"}, [key for key in KEYS if key.query_name == "views"]),
+        ({"customers": ["a", "c"]}, [key for key in KEYS if key.customer_id in "ac"]),
+        ({"customers": []}, []),
+        ({"since": date(2026, 1, 2)}, [key for key in KEYS if key.logical_date.day == 2]),
+        (
+            {"until": date(2026, 1, 1), "source": "demo"},
+            [key for key in KEYS if key.logical_date.day == 1][:6],
+        ),
+    ],
+)
+def test_filters_apply_to_plan_load_and_lists(
+    ledger: Ledger, filters: dict[str, Any], expected: list[PartitionKey]
+) -> None:
+    """Everything comes in key order and takes the same filters; nothing else is touched."""
+    others = sorted(set(KEYS) - set(expected))
+    ledger.judge([accept(key) for key in reversed(KEYS)])
+    assert planned(ledger, **filters) == [(Action.LOAD, key) for key in expected]
+
+    assert load(ledger, **filters).loaded == tuple(expected)
+    assert planned(ledger) == [(Action.LOAD, key) for key in others]
+    load(ledger)
+
+    pointers = ledger.pointers.pointers(**filters)
+    assert [each.key for each in pointers] == sorted(expected, key=lambda key: (key.query_name, key))
+    assert [each.key for each in ledger.pointers.load_records(**filters)] == expected
+
+    ledger.judge([reject(key, again="r") for key in KEYS])
+    assert ledger.pointers.hide(**filters) == expected
+    assert planned(ledger) == [(Action.HIDE, key) for key in others]
+
+
+def test_filters_that_no_key_can_match_are_refused(ledger: Ledger) -> None:
+    """A wrong filter would find nothing, and nobody would know why."""
+    wrongs: list[Any] = [
+        {"source": "No"},
+        {"customers": "abc"},
+        {"customers": ["a-b"]},
+        {"since": "2026-01-01"},
+    ]
+    for wrong in wrongs:
+        with pytest.raises(InvalidInput):
+            ledger.pointers.plan_counts(**wrong)
+    with pytest.raises(TypeError):
+        ledger.pointers.plan(status="failed")  # type: ignore[call-arg]
+
+
+def test_plan_in_memory_leaves_the_connection_free() -> None:
+    """While a plan is streamed, the swap of its first items can go on."""
+    with open_ledger("sqlite:///:memory:") as ledger:
+        ledger.judge([accept(KEY), accept(OTHER)])
+        for item in ledger.pointers.plan():
+            ledger.pointers.swap([stage(item)])
+        assert planned(ledger) == []
+
+
+def test_every_difference_between_pointer_and_state_is_named(ledger: Ledger) -> None:
+    """Verification compares all pointers, also where no change was noted."""
+    ledger.judge([accept(key, 2) for key in KEYS[:6]])
+    load(ledger)
+    assert list(ledger.pointers.differences()) == []
+    ledger.judge(
+        [accept(KEYS[0], 3), reject(KEYS[1], 2, again="r"), accept(KEYS[2], 2, version="9", again="r")]
+    )
+    ledger.judge([accept(KEYS[3], 2, records=11, again="r")])
+    with ledger._database.engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM authority_change")
+        connection.exec_driver_sql(
+            f"DELETE FROM load_record WHERE customer_id = '{KEYS[4].customer_id}'"
+            f" AND query_name = '{KEYS[4].query_name}' AND logical_date = '{KEYS[4].logical_date}'"
+        )
+    assert list(ledger.pointers.differences()) == sorted(
+        [
+            Difference(KEYS[0], "run_id", run_id(2), run_id(3)),
+            Difference(KEYS[1], "status", "available", "failed"),
+            Difference(KEYS[2], "schema_version", "1", "9"),
+            Difference(KEYS[3], "record_count", "10", "11"),
+            Difference(KEYS[4], "record_count", "no load record", "10"),
+        ],
+        key=lambda difference: difference.key,
+    )

@@ -1,0 +1,252 @@
+"""The projector: exactly once, one at a time, rebuilt while read (R-EVT-8)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection
+
+from sealbook.errors import Conflict
+from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.engine import Database
+from sealbook.ledger.events import FeedEvent, Projector, RunSnapshots, SqlRunStore
+from sealbook.model.events import RunEvent
+from sealbook.model.run_snapshot import RunSnapshot
+from sealbook.testing.run_store_contract import OTHER_RUN, RUN, story
+from tests.support.event_stores import Clock, FaultyFeed
+
+
+def _projected(store: SqlRunStore) -> dict[str, RunSnapshot]:
+    return {run.snapshot.run_id: run.snapshot for run in store.list_runs()}
+
+
+def _replayed(store: SqlRunStore) -> dict[str, RunSnapshot]:
+    runs = {each.event.run_id for each in store.fetch_feed(0, 100_000)}
+    return {run_id: store.project_snapshot(run_id) for run_id in sorted(runs, reverse=True)}
+
+
+def test_catching_up_in_batches_of_any_size(ledger: Ledger) -> None:
+    """R-EVT-7, R-EVT-8: incremental projection equals replay, wherever the batches end."""
+    store = ledger.run_store
+    for first, second in zip(story(), story(OTHER_RUN), strict=True):
+        store.append_events([first, second])
+        for size in (1, 2, 3):
+            assert store.projector(batch=size).catch_up().events == 0
+            assert _projected(store) == _replayed(store)
+    assert [run.stale for run in store.list_runs()] == [False, False]
+    assert [run.snapshot.run_id for run in store.list_runs(1)] == [OTHER_RUN]
+    assert [run.snapshot.run_id for run in store.list_runs(before=OTHER_RUN)] == [RUN]
+
+
+def test_a_snapshot_is_of_now(ledger: Ledger) -> None:
+    """What was appended after the last projection is folded onto it when it is read."""
+    store = ledger.run_store
+    for event in story():
+        store.append_event(event)
+        assert store.get_snapshot(RUN) == store.project_snapshot(RUN)
+        if event.event_type.startswith("Step"):
+            store.projector().catch_up()
+
+
+def test_lag_counts_events_and_seconds(ledger_url: str) -> None:
+    """R-EVT-9: measured from the oldest event that is not projected; names of alerts above the bounds."""
+    clock = Clock()
+    with open_ledger(ledger_url, clock=clock) as ledger:
+        projector = ledger.run_store.projector()
+        assert (projector.lag().events, projector.lag().seconds) == (0, 0.0)
+        ledger.run_store.append_events(story()[:2])
+        clock.pass_seconds(5)
+        ledger.run_store.append_events(story()[2:])
+        lag = projector.lag()
+        assert (lag.events, lag.seconds, lag.alert, lag.needs_resync) == (8, 5.0, None, False)
+        clock.pass_seconds(0.5)
+        assert projector.lag().alert == "PROJECTOR_LAG_HIGH"
+        clock.pass_seconds(4.5)
+        assert not projector.lag().needs_resync
+        clock.pass_seconds(0.5)
+        assert projector.lag().needs_resync
+        assert projector.catch_up().events == 0
+        assert projector.lag().seconds == 0.0
+
+
+class _Dying(RunSnapshots):
+    """A projection whose writing fails once it is told to."""
+
+    dying = False
+
+    def apply(
+        self, connection: Connection, projection_id: int, events: Sequence[FeedEvent], *, resync: bool
+    ) -> None:
+        """Write, and then fail."""
+        super().apply(connection, projection_id, events, resync=resync)
+        if self.dying:
+            raise RuntimeError("the power went out")
+
+
+def test_position_and_projection_are_one_transaction(ledger: Ledger, ledger_url: str) -> None:
+    """R-EVT-8: a projector that dies after writing has written nothing; the next one repeats nothing."""
+    store = ledger.run_store
+    store.append_events(story()[:4])
+    with closing(Database(ledger_url)) as database:
+        projection = _Dying()
+        projector = Projector(database, store, projection, Clock())
+        projector.catch_up()
+        store.append_events(story()[4:])
+        projection.dying = True
+        with pytest.raises(RuntimeError):
+            projector.catch_up()
+    assert store.projector().lag().events == 4
+    assert _projected(store)[RUN].last_event_seq == 4
+    store.projector().catch_up()
+    assert _projected(store) == _replayed(store)
+
+
+def test_one_projector_at_a_time(ledger_url: str) -> None:
+    """R-EVT-8: others of the name wait for the lease of the one at work, and take over when it runs out."""
+    clock = Clock()
+    with open_ledger(ledger_url, clock=clock) as ledger:
+        store = ledger.run_store
+        store.append_events(story())
+        first = store.projector(batch=8)
+        assert first._take_batch(first._active(), keep=True)
+        store.append_events(story(OTHER_RUN))
+        second = store.projector()
+        assert second.catch_up(patience=0).events == 8
+        assert not second._take_batch(second._active())
+        clock.pass_seconds(5.1)
+        assert second.catch_up(patience=0).events == 0
+        assert _projected(store) == _replayed(store)
+        assert not first._take_batch(first._active())
+
+
+def test_a_projector_that_lost_its_lease_writes_nothing(ledger_url: str) -> None:
+    """R-EVT-8: one that was asleep while another took over finds the position moved, and repeats nothing."""
+    clock = Clock()
+    with open_ledger(ledger_url, clock=clock) as ledger:
+        store = ledger.run_store
+        store.append_events(story())
+        sleeper, other = store.projector(), store.projector(batch=3)
+        state = sleeper._active()
+        assert other._take_batch(state)
+        assert not sleeper._take_batch(state)
+        assert store.projector().lag().events == 5
+        clock.pass_seconds(5.1)
+        assert sleeper.catch_up().events == 0
+        assert _projected(store) == _replayed(store)
+
+
+def test_many_projectors_at_once(ledger: Ledger) -> None:
+    """R-EVT-8: embedded projectors of many commands, at once with appends, end in what a replay gives."""
+    store = ledger.run_store
+
+    def append_and_catch_up(number: int) -> None:
+        for event in story(f"run-{number}"):
+            store.append_event(event)
+            store.projector(batch=2).catch_up()
+
+    threads = [threading.Thread(target=append_and_catch_up, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.projector().lag().events == 0
+    assert _projected(store) == _replayed(store)
+
+
+def test_catching_up_waits_for_whoever_is_at_it(ledger: Ledger) -> None:
+    """Every command that appends ends with its events projected, by itself or by another."""
+    store = ledger.run_store
+    stop = threading.Event()
+    daemon = threading.Thread(target=store.projector(lease=timedelta(minutes=5)).follow, args=(stop.is_set,))
+    daemon.start()
+    try:
+        for number in range(3):
+            store.append_events(story(f"run-{number}"))
+            assert store.projector().catch_up(patience=30).events == 0
+    finally:
+        stop.set()
+        daemon.join()
+    assert _projected(store) == _replayed(store)
+    store.append_event(RunEvent.new(RUN, "RunStarted"))
+    assert store.projector().catch_up(patience=0).events == 0, "the daemon let go of its lease"
+
+
+def test_a_rebuild_is_read_only_when_done(ledger: Ledger, ledger_url: str) -> None:
+    """R-EVT-8: reads go on with the old projection, which moves on too, until the new one takes its place."""
+    store = ledger.run_store
+    store.append_events(story() + story(OTHER_RUN))
+    store.projector().catch_up()
+    with closing(Database(ledger_url)) as database:
+        _forge(database)
+        forged = _projected(store)
+        assert forged[RUN].status == "FAILED"
+        projector = Projector(database, store, RunSnapshots(), Clock(), batch=3)
+        database.write(projector._begin_building)
+        while projector._take_batch(projector._building(), keep=True):
+            assert _projected(store) == forged
+        store.append_events([RunEvent.new(OTHER_RUN, "PartitionHidden", "load/x")])
+        assert store.projector().catch_up().events == 0
+        assert _projected(store)[OTHER_RUN].counters.partitions_hidden == 1
+        projector.rebuild()
+        with database.read() as connection:
+            assert connection.exec_driver_sql("SELECT count(*) FROM projection").scalar() == 1
+            assert connection.exec_driver_sql("SELECT count(*) FROM run_snapshot").scalar() == 2
+    assert _projected(store) == _replayed(store)
+
+
+def _forge(database: Database) -> None:
+    def work(connection: Connection) -> None:
+        forged = RunSnapshot.pending(RUN).to_json().replace("PENDING", "FAILED")
+        connection.exec_driver_sql(f"UPDATE run_snapshot SET snapshot = '{forged}' WHERE run_id = '{RUN}'")
+
+    database.write(work)
+
+
+def test_two_rebuilds_do_not_mix(ledger_url: str) -> None:
+    """R-EVT-8: a second rebuild is refused while the first holds its lease; one that died is begun anew."""
+    clock = Clock()
+    with open_ledger(ledger_url, clock=clock) as ledger, closing(Database(ledger_url)) as database:
+        store = ledger.run_store
+        store.append_events(story())
+        first = store.projector(batch=2)
+        database.write(first._begin_building)
+        assert first._take_batch(first._building(), keep=True)
+        with pytest.raises(Conflict, match="being rebuilt"):
+            store.projector().rebuild()
+        clock.pass_seconds(5.1)
+        store.projector().rebuild()
+        with pytest.raises(Conflict, match="took over"):
+            first._building()
+        assert _projected(store) == _replayed(store)
+
+
+def test_a_rebuild_goes_past_what_was_retired(ledger: Ledger) -> None:
+    """R-EVT-5, R-EVT-8: positions whose events are gone hold no rebuild up."""
+    store = ledger.run_store
+    store.append_events(story())
+    store.append_events(story(OTHER_RUN))
+    store.projector().catch_up()
+    store.retire_run(OTHER_RUN, actor="olga", reason="old")
+    store.projector().rebuild()
+    assert list(_projected(store)) == [RUN]
+    store.retire_run(RUN, actor="olga", reason="old")
+    store.projector().rebuild()
+    assert _projected(store) == {}
+    assert store.projector().catch_up().events == 0
+
+
+def test_a_retired_run_does_not_come_back(ledger: Ledger, ledger_url: str) -> None:
+    """R-EVT-5: what a projector had read of a run before it was retired is not written after."""
+    store = ledger.run_store
+    store.append_events(story())
+
+    events = store.fetch_feed()
+    with closing(Database(ledger_url)) as database:
+        projector = Projector(database, FaultyFeed(store, late=events), RunSnapshots(), Clock())
+        store.retire_run(RUN, actor="olga", reason="old")
+        assert projector._take_batch(projector._active())
+    assert _projected(store) == {}
