@@ -1,6 +1,6 @@
 # Everything a contributor or CI runs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup java lint format types imports pytest test bench clean
+.PHONY: help setup java demo lint format types imports pytest test bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -20,6 +20,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 java: ## check for Java 17 or newer, which Spark needs
 	@scripts/ensure-java
+
+demo: setup ## extract, judge and publish 600 made-up partitions, then query them
+	$(BIN)/sealbook demo
 
 lint: $(STAMP) ## check style (ruff)
 	$(BIN)/ruff check .

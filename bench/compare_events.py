@@ -18,7 +18,7 @@ from tests.support.ledger import postgresql_server
 
 T = TypeVar("T")
 
-ROUNDS = 3
+ROUNDS = 5
 SINGLES = 1_000
 BATCH = 1_000
 BATCHES = 10

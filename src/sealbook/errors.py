@@ -58,6 +58,10 @@ class Conflict(Permanent):
     """What is stored contradicts what was asked. The stored fact stands; nothing of the call was written."""
 
 
+class Irreconcilable(Permanent):
+    """Columns of several schema_versions that no one type can hold. The message names them."""
+
+
 class AlreadySealed(Conflict):
     """The raw partition is sealed, by this run or a racing writer, and is immutable."""
 

@@ -169,5 +169,5 @@ def test_ctrl_c_stops_cleanly_and_leaves_nothing_half_sealed(tmp_path: Path) -> 
     assert "Traceback" not in said
     sealed = list(store.sealed())
     assert 0 < len(sealed) < 810
-    for key, run in sealed:
-        store.read(key, run).payload()  # checks bytes, digest and count against the seal
+    for key, sealed_run in sealed:
+        store.read(key, sealed_run).payload()  # checks bytes, digest and count against the seal

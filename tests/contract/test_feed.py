@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -62,6 +63,25 @@ def test_what_commits_late_is_waited_for(book: Ledger, database: Database) -> No
         assert _runs(book) == ["first"]
         late.commit()
     assert _runs(book) == ["first", "late", "quick"]
+
+
+def test_a_run_is_locked_until_commit(book: Ledger, database: Database, url: str) -> None:
+    """R-EVT-2: a second append of a run waits for the first, and comes after it."""
+    book.run_store.append_event(_event("run", "before"))
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+    with ThreadPoolExecutor(1) as thread, psycopg.connect(url, autocommit=True) as admin:
+        with database.engine.connect() as first:
+            append(first, [_event("run", "first")], utc_now())
+            second = thread.submit(
+                book.run_store.append_events, [_event("run", "second"), _event("run", "first")]
+            )
+            while admin.execute(waiting).fetchone() == (0,):
+                time.sleep(0.005)
+            first.commit()
+        assert [(r.run_seq, r.persisted) for r in second.result(PATIENCE)] == [(3, True), (2, False)]
 
 
 def test_what_is_taken_back_holds_nothing_up(book: Ledger, database: Database) -> None:

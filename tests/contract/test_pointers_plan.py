@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
 from sealbook.errors import InvalidInput
-from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger import Ledger, open_ledger, schema
 from sealbook.ledger.pointers.tables import authority_change
 from sealbook.model import PartitionKey
 from sealbook.model.publication import Action, Difference
-from tests.support.ledger import KEY, OTHER, accept, reject, run_id
+from tests.support.ledger import BACKENDS, KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import load, planned, stage, staged
 
 
@@ -111,8 +112,25 @@ def test_changes_that_came_to_nothing_are_forgotten(ledger: Ledger) -> None:
     assert changes(ledger) == 0
 
 
-def test_states_from_before_the_warehouse_are_planned(ledger: Ledger) -> None:
-    """However a success came into the table, it is to be loaded."""
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_states_from_before_the_warehouse_are_planned(
+    backend: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-WH-1: what was accepted before there were pointers is to be loaded."""
+    if backend == "postgresql":
+        url = request.getfixturevalue("postgresql").create_database()
+    else:
+        url = f"sqlite:///{tmp_path}/book.db"
+    with monkeypatch.context() as past:
+        past.setattr(schema, "HEAD", "0002")
+        with open_ledger(url, migrate=True) as ledger:
+            ledger.judge([accept(KEY), reject(OTHER)])
+    with open_ledger(url, migrate=True) as ledger:
+        assert planned(ledger) == [(Action.LOAD, KEY)]
+
+
+def test_a_success_that_nobody_judged_is_planned(ledger: Ledger) -> None:
+    """However a success came into the table, say by a restored backup, it is to be loaded."""
     with ledger._database.engine.begin() as connection:
         connection.exec_driver_sql(
             "INSERT INTO partition_state VALUES ('google_ads', '1234567890', 'campaign_daily', '2026-01-01',"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from sealbook.model.run_fold import fold, fold_all
 from sealbook.model.run_snapshot import RunSnapshot
 from tests.support.event_strategies import events, logs
 
-LIMITS = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LIMITS = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 _numbers = count()
 
 
@@ -115,6 +116,7 @@ def test_duplicates_by_the_thousand_leave_the_hash(ledger: Ledger) -> None:
     assert store.backlog().events == 1_000
 
 
+@pytest.mark.parametrize("ledger_url", ["sqlite"], indirect=True)
 def test_a_run_of_a_hundred_thousand_events_is_rebuilt(ledger: Ledger) -> None:
     """R-EVT-7: a rebuild of a long run equals its replay."""
     store = ledger.run_store

@@ -16,9 +16,18 @@ from sealbook.cli.invocation import COMMON_OPTIONS, ConfigOption, DebugOption
 
 MODULES = {
     "init": "sealbook.cli.init",
+    "demo": "sealbook.cli.demo",
     "extract": "sealbook.cli.extract",
+    "validate": "sealbook.cli.validate",
+    "load": "sealbook.cli.load",
+    "warehouse": "sealbook.cli.warehouse",
+    "sql": "sealbook.cli.sql",
+    "contract": "sealbook.cli.contract",
     "raw": "sealbook.cli.raw",
     "state": "sealbook.cli.state",
+    "runs": "sealbook.cli.runs",
+    "events": "sealbook.cli.events",
+    "project": "sealbook.cli.project",
     "ledger": "sealbook.cli.ledger",
 }
 """Each command or group of the top level, and the module whose `app` it is."""

@@ -47,16 +47,17 @@ def _findings(attempt: Attempt) -> Iterator[tuple[str, str, object]]:
             yield label, "dim", value
     for check in attempt.checks:
         if not check.passed and check.severity is Severity.ERROR:
-            yield "failed", "red", _finding(check)
+            yield "failed", "red", finding(check)
     for check in attempt.checks:
         if not check.passed and check.severity is Severity.WARN:
-            yield "warned", "yellow", _finding(check)
-    passed = [_finding(check) if check.violations else check.name for check in attempt.checks if check.passed]
+            yield "warned", "yellow", finding(check)
+    passed = [finding(check) if check.violations else check.name for check in attempt.checks if check.passed]
     if passed:
         yield "passed", "green", ", ".join(passed)
 
 
-def _finding(check: Check) -> str:
+def finding(check: Check) -> str:
+    """Say in one line what a check found."""
     lines = f", in lines {', '.join(map(str, check.lines))}" if check.lines else ""
     detail = f": {check.detail}" if check.detail else ""
     return f"{check.name}{detail} ({check.violations} found{lines})"

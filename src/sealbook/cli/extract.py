@@ -21,7 +21,7 @@ from sealbook.cli.options import (
     RunIdOption,
     SourceOption,
 )
-from sealbook.cli.output import Format, flat, message, show_json
+from sealbook.cli.output import Format, message, show_json
 from sealbook.extract.results import Ending, Extracted
 
 if TYPE_CHECKING:
@@ -67,29 +67,33 @@ def extract(
         message(f"Run {run}: {sum(map(len, plan.values())):,} partitions")
         results = _extract(book, plan, run)
     if form is Format.JSON:
-        show_json(map(flat, results))
+        show_json(result.row() for result in results)
     else:
         _show_summary(results)
     failed = sum(result.ending is Ending.FAILED for result in results)
+    if failed == len(results):
+        message("Nothing was sealed, so this run has ended. Try again as a new one.")
+        raise typer.Exit(ExitCode.FAILED)
     if failed:
         message(f"Some failed. To try them again: sealbook extract … --run-id {run}")
-        raise typer.Exit(ExitCode.FAILED if failed == len(results) else ExitCode.DONE_IN_PART)
+        raise typer.Exit(ExitCode.DONE_IN_PART)
 
 
 def _extract(book: Book, plan: dict[str, list[PartitionKey]], run_id: RunId) -> list[Extracted]:
     from sealbook.cli.progress import partitions_progress
 
     results: list[Extracted] = []
-    with partitions_progress("Extracting", sum(map(len, plan.values()))) as progress:
-        for source, keys in plan.items():
-            with closing(book.extract(source, keys, run_id)) as batches:
-                for batch in batches:
-                    results += batch
-                    progress.advance(
-                        len(batch),
-                        rows=sum(result.record_count for result in batch),
-                        size=sum(result.payload_bytes for result in batch),
-                    )
+    with (
+        partitions_progress("Extracting", sum(map(len, plan.values()))) as progress,
+        closing(book.extract(plan, run_id)) as batches,
+    ):
+        for batch in batches:
+            results += batch
+            progress.advance(
+                len(batch),
+                rows=sum(result.record_count for result in batch),
+                size=sum(result.payload_bytes for result in batch),
+            )
     return sorted(results, key=lambda result: result.key)
 
 

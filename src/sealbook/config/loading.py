@@ -110,6 +110,7 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
         queries=load_catalogue(catalogue, name),
         options=section.options,
         limits=Limits(**msgspec.structs.asdict(section.limits)),
+        catalogue=catalogue,
     )
 
 

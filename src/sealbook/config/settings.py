@@ -27,6 +27,8 @@ class SourceSettings:
     queries: Mapping[str, Query]
     options: Mapping[str, object] = field(repr=False)  # may hold secrets
     limits: Limits = Limits()
+    catalogue: Path | None = None
+    """The file that the queries come from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ _READ = {
 # Whoever appends events also takes them into the projections, so that no daemon is needed.
 _APPEND = _READ | {
     "FUNCTION run_event_append": ["EXECUTE"],
+    "FUNCTION run_event_append_one": ["EXECUTE"],
     "projection": ["SELECT", "INSERT", "UPDATE"],
     "run_snapshot": ["SELECT", "INSERT", "UPDATE"],
 }

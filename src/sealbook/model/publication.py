@@ -117,8 +117,8 @@ class Staged:
 class SwapResult:
     """What a swap did with each partition of its batch, in the order given.
 
-    Not published are `moved` (the authority is another by now, or none), `miscounted` (the artifact has another
-    number of records than was accepted) and `removed` (clean-up took the artifact away, or is about to).
+    Not published are `moved` (the authority is another by now, or none), `miscounted` (the artifact has
+    another number of records than was accepted) and `removed` (clean-up took the artifact away, or will).
     """
 
     version: int

@@ -55,9 +55,13 @@ class Medium:
 
     def names(self, directory: str) -> list[str]:
         """List the paths of all that lies below a directory, at any depth, in order."""
+        return list(self.sizes(directory))
+
+    def sizes(self, directory: str) -> dict[str, int]:
+        """List the same paths, in the same order, with the bytes of each object."""
         with translated(directory), self._listing_errors(directory):
             pages = obstore.list(self._store, directory, chunk_size=_PAGE)
-            return sorted(item["path"] for page in pages for item in page)
+            return dict(sorted((item["path"], item["size"]) for page in pages for item in page))
 
     def directories(self, directory: str | None = None) -> list[str]:
         """List the paths of the directories right below a directory, or below the root, in order."""

@@ -107,7 +107,7 @@ class RawStore:
 
     def runs(self, key: PartitionKey) -> list[RunId]:
         """List the sealed runs of a partition, oldest first."""
-        return [run_id for _, run_id in self._seals_below(key_prefix(key))]
+        return [run_id for _, run_id, _ in self._seals_below(key_prefix(key))]
 
     def sealed(
         self,
@@ -122,6 +122,21 @@ class RawStore:
 
         Costs one listing for each customer, whatever the number of partitions, and reads no metadata.
         """
+        found = self.sealed_sizes(
+            source=source, query_name=query_name, customers=customers, since=since, until=until
+        )
+        return ((key, run_id) for key, run_id, _ in found)
+
+    def sealed_sizes(
+        self,
+        *,
+        source: str | None = None,
+        query_name: str | None = None,
+        customers: Iterable[str] | None = None,
+        since: date | None = None,
+        until: date | None = None,
+    ) -> Iterator[tuple[PartitionKey, RunId, int]]:
+        """Yield the same runs at the same cost, with the bytes that each payload has: 0 if it is missing."""
         if source is not None:
             check_name("source", source)
         if query_name is not None:
@@ -133,9 +148,10 @@ class RawStore:
             for customer_id in self._customers(name, wanted)
         )
         return (
-            (key, run_id)
-            for key, run_id in self._seals_below_each(directories)
-            if (since is None or key.logical_date >= since) and (until is None or key.logical_date <= until)
+            found
+            for found in self._seals_below_each(directories)
+            if (since is None or found[0].logical_date >= since)
+            and (until is None or found[0].logical_date <= until)
         )
 
     def payload_url(self, key: PartitionKey, run_id: str) -> str:
@@ -167,7 +183,7 @@ class RawStore:
             check_customer_id(source, customer_id)
         return wanted
 
-    def _seals_below_each(self, directories: Iterable[str]) -> Iterator[tuple[PartitionKey, RunId]]:
+    def _seals_below_each(self, directories: Iterable[str]) -> Iterator[tuple[PartitionKey, RunId, int]]:
         """List directory after directory, several at once: a listing is mostly a wait for the storage."""
         rest = iter(directories)
         with ThreadPoolExecutor(_LISTINGS) as pool:
@@ -175,14 +191,15 @@ class RawStore:
                 for seals in pool.map(self._seals_below, group):
                     yield from seals
 
-    def _seals_below(self, directory: str) -> list[tuple[PartitionKey, RunId]]:
+    def _seals_below(self, directory: str) -> list[tuple[PartitionKey, RunId, int]]:
         """List the sealed runs below a directory, in order: paths sort as keys do, since / sorts first."""
         found = []
-        for path in self._medium.names(directory):
+        sizes = self._medium.sizes(directory)
+        for path in sizes:
             if path.endswith(_SEAL):
                 try:
                     run = parse_run(path.removesuffix(_SEAL))
                 except InvalidInput:
                     continue  # a stray file of somebody else's: what has no key is no partition
-                found.append((run.key, run.run_id))
+                found.append((run.key, run.run_id, sizes.get(run.payload, 0)))
         return found

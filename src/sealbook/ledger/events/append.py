@@ -69,10 +69,18 @@ def append_with(
     return results
 
 
+_VALUES = ", ".join(["%s"] * len(run_event.c))
+_APPEND_ONE = f"SELECT seq, stored FROM run_event_append_one(ROW({_VALUES})::run_event)"
+_APPEND_MANY = "SELECT seq, stored FROM run_event_append(%s)"
+
+
 def _store_in_postgresql(execute: Execute, told: Sequence[_Told], at: datetime) -> list[_Stored]:
     persisted_at = utc_text(at)
-    rows = [_members(row_values(event, data, None, persisted_at)) for event, data in told]
-    stored = execute("SELECT seq, stored FROM run_event_append(%s)", (json_text(rows),))
+    rows = [row_values(event, data, None, persisted_at) for event, data in told]
+    if len(rows) == 1:
+        stored = execute(_APPEND_ONE, rows[0])
+    else:
+        stored = execute(_APPEND_MANY, (json_text([_members(row) for row in rows]),))
     return [_Stored(seq, None if data is None else data.encode()) for seq, data in stored]
 
 

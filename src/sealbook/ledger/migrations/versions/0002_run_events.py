@@ -165,6 +165,31 @@ SQLITE = [
     ),
 ]
 
+# Positions are given out before commit, and commits may come in another order. So that the feed knows, an
+# appender says after which position its own will be, in an advisory lock that it takes before the first and
+# that goes with its transaction, however that ends.
+ANNOUNCE = """
+PERFORM pg_advisory_xact_lock_shared(
+    ('run_event_position_seq'::regclass::oid::bigint << 32)
+    | ((last_value - (NOT is_called)::integer) & 4294967295))
+FROM run_event_position_seq
+"""
+
+FIND = """
+SELECT known.run_seq, known.event_data INTO seq, stored FROM run_event AS known
+WHERE known.run_id = event.run_id AND known.idempotency_key = event.idempotency_key
+"""
+
+# A notification makes commits queue up behind each other, so it is sent only to followers who sleep; those
+# hold the bell's lock.
+RING = """
+IF pg_try_advisory_lock('run_event'::regclass::oid::bigint << 32) THEN
+    PERFORM pg_advisory_unlock('run_event'::regclass::oid::bigint << 32);
+ELSE
+    PERFORM pg_notify('run_event', '');
+END IF
+"""
+
 POSTGRESQL = [
     f"""
     CREATE FUNCTION run_event_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -225,24 +250,35 @@ POSTGRESQL = [
     CREATE TRIGGER retired_run_truncate BEFORE TRUNCATE ON retired_run
     FOR EACH STATEMENT EXECUTE FUNCTION retired_run_refuse()
     """,
-    # The append authority. Events come sorted by run, so that all appenders take the heads in one order. A
-    # head is held until commit, and every statement in here sees what was committed before it began: a key
-    # that another appender stored while this one waited is found. `stored` is what it was stored with.
-    #
-    # Positions are given out before commit, and commits may come in another order. So that the feed knows, an
-    # appender says after which position its own will be, in an advisory lock that it takes before the first
-    # and that goes with its transaction, however that ends.
-    #
-    # A notification makes commits queue up behind each other, so it is sent only to followers who sleep;
-    # those hold the bell's lock.
-    """
+    # The append authority, for one event and for many. A head is held until commit, and every statement in
+    # here sees what was committed before it began: a key that another appender stored while this one waited
+    # is found. `stored` is what it was stored with. Many events come sorted by run, so that all appenders
+    # take the heads in one order.
+    f"""
+    CREATE FUNCTION run_event_append_one(event run_event, OUT seq bigint, OUT stored text)
+    LANGUAGE plpgsql AS OWNER AS $$
+    BEGIN
+        INSERT INTO run_head AS head (run_id, last_seq) VALUES (event.run_id, 1)
+        ON CONFLICT (run_id) DO UPDATE SET last_seq = head.last_seq + 1
+        RETURNING last_seq INTO seq;
+        {ANNOUNCE};
+        event.run_seq := seq;
+        event.position := nextval('run_event_position_seq');
+        INSERT INTO run_event VALUES (event.*) ON CONFLICT (run_id, idempotency_key) DO NOTHING;
+        IF NOT FOUND THEN
+            UPDATE run_head SET last_seq = last_seq - 1 WHERE run_id = event.run_id;
+            {FIND};
+        END IF;
+        {RING};
+    END $$
+    """,
+    f"""
     CREATE FUNCTION run_event_append(events json) RETURNS TABLE (seq bigint, stored text)
     LANGUAGE plpgsql AS OWNER AS $$
     DECLARE
         event run_event;
         run text;
         last bigint;
-        bell CONSTANT bigint := 'run_event'::regclass::oid::bigint << 32;
     BEGIN
         FOR event IN SELECT * FROM json_populate_recordset(NULL::run_event, events) LOOP
             IF run IS DISTINCT FROM event.run_id THEN
@@ -255,10 +291,7 @@ POSTGRESQL = [
                     SELECT last_seq INTO last FROM run_head WHERE run_id = event.run_id FOR NO KEY UPDATE;
                 END IF;
                 IF run IS NULL THEN
-                    PERFORM pg_advisory_xact_lock_shared(
-                        ('run_event_position_seq'::regclass::oid::bigint << 32)
-                        | ((last_value - (NOT is_called)::integer) & 4294967295))
-                    FROM run_event_position_seq;
+                    {ANNOUNCE};
                 END IF;
                 run := event.run_id;
             END IF;
@@ -270,19 +303,15 @@ POSTGRESQL = [
                 seq := last;
                 stored := NULL;
             ELSE
-                SELECT known.run_seq, known.event_data INTO seq, stored FROM run_event AS known
-                WHERE known.run_id = run AND known.idempotency_key = event.idempotency_key;
+                {FIND};
             END IF;
             RETURN NEXT;
         END LOOP;
         UPDATE run_head SET last_seq = last WHERE run_id = run;
-        IF pg_try_advisory_lock(bell) THEN
-            PERFORM pg_advisory_unlock(bell);
-        ELSE
-            PERFORM pg_notify('run_event', '');
-        END IF;
+        {RING};
     END $$
     """,
+    "REVOKE EXECUTE ON FUNCTION run_event_append_one FROM PUBLIC",
     "REVOKE EXECUTE ON FUNCTION run_event_append FROM PUBLIC",
     # How far the feed can be read without skipping what commits late. The order matters: whoever was given a
     # position up to `allocated` had its lock before. Either it still has it, and bounds the horizon; or it

@@ -1,0 +1,132 @@
+"""`sealbook warehouse gc` and `verify`: the upkeep of what is stored."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sealbook.cli.failure import ExitCode
+from sealbook.cli.invocation import open_book
+from sealbook.cli.options import (
+    CustomersOption,
+    FormatOption,
+    QueryNameOption,
+    SinceOption,
+    SourceOption,
+    UntilOption,
+)
+from sealbook.cli.output import Format, flat, message, show_json
+from sealbook.cli.table import Column, print_table
+from sealbook.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sealbook.ledger.pointers import PointerFilters
+    from sealbook.warehouse.cleanup import Removed
+    from sealbook.warehouse.verification import Mismatch
+
+GC_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook warehouse gc --dry-run
+  sealbook warehouse gc --retain 7d
+"""
+VERIFY_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook warehouse verify
+  sealbook warehouse verify --query campaign_daily --since 2026-01-01
+"""
+
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60}
+_SPAN = re.compile(r"([0-9]{1,5})([dhm])")
+
+
+def gc(
+    ctx: typer.Context,
+    retain: Annotated[
+        str, typer.Option(metavar="SPAN", help="Keep what was published within this span: 7d, 12h, 30m.")
+    ] = "7d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Remove artifacts that no pointer, no cut and no retention needs, and orphans of crashed loads."""
+    from sealbook.warehouse.cleanup import Cleanup
+    from sealbook.warehouse.storage import ArtifactStore
+
+    span = _parse_span(retain)
+    with open_book(ctx) as book:
+        cleanup = Cleanup(book.ledger.pointers, ArtifactStore.open(book.settings.warehouse), span)
+        removed = list(cleanup.plan() if dry_run else cleanup.remove())
+    columns: list[Column[Removed]] = [
+        Column("partition", lambda each: each.key),
+        Column("run", lambda each: each.run_id),
+        Column("schema", lambda each: each.schema_version, spare=2),
+        Column("orphan", lambda each: "yes" if each.orphan else "", spare=3),
+        Column("files", lambda each: each.files, spare=4, number=True),
+        Column("bytes", lambda each: each.bytes, spare=1, number=True),
+    ]
+    if form is Format.JSON:
+        show_json(map(flat, removed))
+    elif removed:
+        print_table(removed, columns)
+    done = "Would remove" if dry_run else "Removed"
+    message(f"{done} {len(removed):,} artifacts, {sum(each.bytes for each in removed) / 1e6:,.1f} MB")
+
+
+def verify(
+    ctx: typer.Context,
+    source: SourceOption = None,
+    customers: CustomersOption = None,
+    query_name: QueryNameOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Re-read every artifact against its load record, and compare pointers with states.
+
+    The exit code is 1 if there is any difference. `sealbook load` resolves those of pointers;
+    `sealbook load --again` stages artifacts that are missing or damaged from their raw payloads.
+    """
+    from sealbook.cli.progress import partitions_progress
+    from sealbook.warehouse.storage import ArtifactStore
+    from sealbook.warehouse.verification import Verification
+
+    with open_book(ctx) as book:
+        verification = Verification(book.ledger.pointers, ArtifactStore.open(book.settings.warehouse))
+        filters: PointerFilters = {
+            "source": source,
+            "customers": customers,
+            "query_name": query_name,
+            "since": since,
+            "until": until,
+        }
+        mismatches = list(verification.pointers(**filters))
+        artifacts = 0
+        total = sum(1 for _ in book.ledger.pointers.load_records(**filters))
+        with partitions_progress("Verifying", total) as progress:
+            for verified in verification.artifacts(**filters):
+                artifacts += 1
+                mismatches += verified.mismatches
+                progress.advance(1, rows=verified.record.record_count, size=verified.record.bytes)
+    columns: list[Column[Mismatch]] = [
+        Column("partition", lambda each: each.key),
+        Column("run", lambda each: each.run_id, spare=1),
+        Column("field", lambda each: each.field, style=lambda _: "red"),
+        Column("expected", lambda each: each.expected, wraps=True),
+        Column("found", lambda each: each.found, wraps=True),
+    ]
+    if form is Format.JSON:
+        show_json(map(flat, mismatches))
+    elif mismatches:
+        print_table(mismatches, columns)
+    message(f"Verified {artifacts:,} artifacts; differences: {len(mismatches):,}")
+    if mismatches:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _parse_span(text: str) -> timedelta:
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        raise InvalidInput.of("retain", text, "a number of days, hours or minutes, such as 7d, 12h or 30m")
+    return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])

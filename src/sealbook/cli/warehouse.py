@@ -1,0 +1,170 @@
+"""`sealbook warehouse`: what is published, what a load would change, and whether it is all there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+import typer
+
+from sealbook.cli import cut, upkeep
+from sealbook.cli.invocation import open_book
+from sealbook.cli.options import (
+    CustomersOption,
+    FormatOption,
+    KeysArgument,
+    LimitOption,
+    QueryNameOption,
+    SinceOption,
+    SourceOption,
+    UntilOption,
+)
+from sealbook.cli.output import Format, show_json
+from sealbook.cli.table import Column, print_table
+from sealbook.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sealbook.ledger.pointers import PointerFilters
+    from sealbook.model.publication import LoadRecord, PlanItem, Pointer
+
+app = typer.Typer(help="What is published, and whether it is all there.", no_args_is_help=True)
+
+_PLAN_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook warehouse plan
+  sealbook warehouse plan --query campaign_daily --format json
+"""
+_POINTERS_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook warehouse pointers --query campaign_daily
+  sealbook warehouse pointers google_ads/1234567890/campaign_daily/2026-01-01
+"""
+_RECORDS_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook warehouse records --query campaign_daily --since 2026-01-01
+"""
+
+
+@app.command(epilog=_PLAN_EXAMPLES)
+def plan(
+    ctx: typer.Context,
+    source: SourceOption = None,
+    customers: CustomersOption = None,
+    query_name: QueryNameOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    limit: LimitOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """List what a load would do: load, replace, hide. Nothing is changed."""
+    with open_book(ctx) as book:
+        items = book.ledger.pointers.plan(
+            source=source, customers=customers, query_name=query_name, since=since, until=until
+        )
+        show_plan(islice(items, limit), form)
+
+
+def show_plan(items: Iterable[PlanItem], form: Format) -> None:
+    """Print what a load has to do."""
+    if form is Format.JSON:
+        show_json(item._asdict() for item in items)
+        return
+    columns: list[Column[PlanItem]] = [
+        Column("partition", lambda item: item.key),
+        Column("action", lambda item: item.action),
+        Column("run", lambda item: item.run_id),
+        Column("published run", lambda item: item.published_run_id, spare=1),
+        Column("schema", lambda item: item.schema_version, spare=3),
+        Column("records", lambda item: item.record_count, spare=2, number=True),
+    ]
+    print_table(items, columns)
+
+
+@app.command(epilog=_POINTERS_EXAMPLES)
+def pointers(
+    ctx: typer.Context,
+    keys: KeysArgument = None,
+    source: SourceOption = None,
+    customers: CustomersOption = None,
+    query_name: QueryNameOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    limit: LimitOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """List the latest pointer of each partition; of partitions that are named, all that they have had."""
+    filters: PointerFilters = {
+        "source": source,
+        "customers": customers,
+        "query_name": query_name,
+        "since": since,
+        "until": until,
+    }
+    if keys and any(value is not None for value in filters.values()):
+        raise InvalidInput("a KEY names one partition, and takes no filters", remedy="Give one or the other.")
+    with open_book(ctx) as book:
+        reads = book.ledger.pointers
+        found: Iterable[Pointer] = (
+            chain.from_iterable(map(reads.history, keys)) if keys else reads.pointers(**filters)
+        )
+        shown = islice(found, limit)
+        if form is Format.JSON:
+            show_json({**each._asdict(), "status": each.status} for each in shown)
+        else:
+            print_table(shown, _pointer_columns())
+
+
+def _pointer_columns() -> list[Column[Pointer]]:
+    from sealbook.model.publication import PointerStatus
+
+    return [
+        Column("partition", lambda each: each.key),
+        Column(
+            "status",
+            lambda each: each.status,
+            style=lambda each: "green" if each.status is PointerStatus.AVAILABLE else "red",
+        ),
+        Column("run", lambda each: each.run_id),
+        Column("schema", lambda each: each.schema_version, spare=3),
+        Column("from version", lambda each: each.valid_from, spare=4, number=True),
+        Column("to version", lambda each: each.valid_to, spare=5, number=True),
+        Column("published (UTC)", lambda each: each.published_at, spare=1),
+        Column("closed (UTC)", lambda each: each.closed_at, spare=2),
+    ]
+
+
+@app.command(epilog=_RECORDS_EXAMPLES)
+def records(
+    ctx: typer.Context,
+    source: SourceOption = None,
+    customers: CustomersOption = None,
+    query_name: QueryNameOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    limit: LimitOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """List the load records: when each run was first loaded, and into which artifact."""
+    with open_book(ctx) as book:
+        found = book.ledger.pointers.load_records(
+            source=source, customers=customers, query_name=query_name, since=since, until=until
+        )
+        columns: list[Column[LoadRecord]] = [
+            Column("partition", lambda each: each.key),
+            Column("run", lambda each: each.run_id),
+            Column("schema", lambda each: each.schema_version, spare=2),
+            Column("loaded (UTC)", lambda each: each.loaded_at),
+            Column("records", lambda each: each.record_count, spare=1, number=True),
+            Column("bytes", lambda each: each.bytes, spare=3, number=True),
+            Column("digest", lambda each: each.digest[:12], spare=4),
+        ]
+        if form is Format.JSON:
+            show_json(each._asdict() for each in islice(found, limit))
+        else:
+            print_table(islice(found, limit), columns)
+
+
+app.command(epilog=upkeep.GC_EXAMPLES)(upkeep.gc)
+app.command(epilog=upkeep.VERIFY_EXAMPLES)(upkeep.verify)
+app.add_typer(cut.app, name="cut")

@@ -1,0 +1,127 @@
+"""`sealbook_raw`: a Spark data source over sealed raw partitions, planned by the driver.
+
+The plan is handed over as a file, for the driver-side Python process in which Spark asks for the partitions:
+neither paths by the thousand nor anything secret goes through options, which show in query plans and logs.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from sealbook.model.contract import Contract
+from sealbook.raw import RawStore
+from sealbook.spark.blocks import Block
+from sealbook.spark.reading import Reading, Unit, UnitReader
+from sealbook.spark.row_parser import RowParser
+from sealbook.spark.worker import settle
+
+FORMAT = "sealbook_raw"
+PLAN_OPTION = "plan"
+
+BLOCK_BYTES = 4 * 1024 * 1024
+"""Payloads are gathered up to this size and parsed at once: even a small parse has its price."""
+
+
+class Output(Protocol):
+    """What the source makes of what it reads. It is pickled into the plan."""
+
+    def batches(self, readings: Sequence[Reading], block: Block) -> Iterator[pa.RecordBatch]:
+        """Yield the rows for Spark; `block` has a part for each reading."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How units become rows."""
+
+    store: RawStore
+    contract: Contract
+    output: Output
+    tries: int
+    block_bytes: int = BLOCK_BYTES
+
+    def read(self, units: Sequence[Unit], attempt: int = 0) -> Iterator[pa.RecordBatch]:
+        """Read units, block by block."""
+        parser = RowParser(self.contract.columns)
+        gathered: list[Reading] = []
+        size = 0
+        for reading in UnitReader(self.store, self.contract.schema_version, self.tries).read_all(
+            units, attempt
+        ):
+            gathered.append(reading)
+            size += len(reading.data)
+            if size >= self.block_bytes:
+                yield from self._batches(parser, gathered)
+                gathered, size = [], 0
+        if gathered:
+            yield from self._batches(parser, gathered)
+
+    def _batches(self, parser: RowParser, readings: list[Reading]) -> Iterator[pa.RecordBatch]:
+        return self.output.batches(readings, parser.parse([reading.data for reading in readings]))
+
+
+@dataclass(frozen=True, slots=True)
+class RawPlan:
+    """Which units each task reads, and how."""
+
+    reader: Reader
+    bins: Sequence[Sequence[Unit]]
+
+    def save(self, path: Path) -> None:
+        """Write the plan to a file that only this user can read."""
+        path.touch(mode=0o600)
+        path.write_bytes(pickle.dumps(self))
+
+    @classmethod
+    def load(cls, path: str) -> RawPlan:
+        """Read a plan that this driver saved."""
+        plan = pickle.loads(Path(path).read_bytes())
+        assert isinstance(plan, cls)
+        return plan
+
+
+class RawSource(DataSource):
+    """The data source; its schema is given by `spark.read.schema`, as the plan's output needs it."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return FORMAT
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the output knows its schema
+        """Return the reader of the plan that the option `plan` names."""
+        return _RawSourceReader(RawPlan.load(self.options[PLAN_OPTION]))
+
+
+class _Bin(InputPartition):
+    def __init__(self, units: Sequence[Unit]) -> None:
+        super().__init__(units)
+
+
+class _RawSourceReader(DataSourceReader):
+    def __init__(self, plan: RawPlan) -> None:
+        self._reader = plan.reader
+        self._bins: Sequence[Sequence[Unit]] | None = plan.bins
+
+    def __getstate__(self) -> dict[str, object]:
+        # A task gets its own bin from Spark; it has no use for all the others.
+        return {**self.__dict__, "_bins": None}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return one input partition for each bin; runs on the driver."""
+        return [_Bin(units) for units in self._bins or ()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read a bin; runs in a task."""
+        settle()
+        context = TaskContext.get()
+        return self._reader.read(partition.value, attempt=context.attemptNumber() if context else 0)

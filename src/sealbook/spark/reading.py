@@ -1,0 +1,205 @@
+"""Reading raw partitions in a task: payloads checked against their seals, or slices of large ones."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TypeVar
+
+from sealbook.errors import Corrupt, NotFound, SealbookError
+from sealbook.model import PartitionKey, RunId
+from sealbook.raw import RawMetadata, RawStore
+
+T = TypeVar("T")
+
+_CHUNK = 8 * 1024 * 1024
+_LOOK_AHEAD = 16  # payloads that are fetched while others are parsed
+_PAUSES = (0.2, 0.8)
+"""Seconds to wait before what could not be read is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a task reads of one run: its whole payload. `ordinal` is the caller's number for the run."""
+
+    ordinal: int
+    key: PartitionKey
+    run_id: RunId
+    piece: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Unit):
+    """Some lines of a large payload: those that begin at the byte `start` or later, but before `end`."""
+
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Digest(Unit):
+    """The seal of a large payload, which its slices cannot check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading a unit gave: lines to be parsed, if any."""
+
+    unit: Unit
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed(Reading):
+    """The payload is what was sealed; its lines are there unless only its digest was wanted."""
+
+    metadata: RawMetadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoilt(Reading):
+    """The payload is not what was sealed. `size` is None if it is missing, `sha256` if its size is wrong."""
+
+    metadata: RawMetadata
+    size: int | None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorruptSeal(Reading):
+    """The metadata cannot be read, or does not agree with its path."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherVersion(Reading):
+    """The run is of another schema_version than was asked for."""
+
+    schema_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable(Reading):
+    """The storage does not let anything be said of the run at present."""
+
+    reason: str
+
+
+class UnitReader:
+    """Reads units of one schema_version.
+
+    What cannot be read is tried again after the others of the task. If the storage still fails then, so does
+    the task, and Spark tries it again, maybe elsewhere; on the last of `tries` the unit is set aside instead.
+    """
+
+    def __init__(self, store: RawStore, schema_version: str, tries: int) -> None:
+        self._store = store
+        self._schema_version = schema_version
+        self._tries = tries
+
+    def read_all(self, units: Iterable[Unit], attempt: int) -> Iterator[Reading]:
+        """Read units, about in their order; `attempt` counts the tries of this task from 0."""
+        for pause in _PAUSES:
+            doubtful = []
+            for unit, reading in self._read_each(units):
+                if isinstance(reading, SealbookError) or _is_missing(reading):
+                    doubtful.append(unit)
+                else:
+                    yield reading
+            if not doubtful:
+                return
+            time.sleep(pause)
+            units = doubtful
+        for unit, reading in self._read_each(units):
+            if not isinstance(reading, SealbookError):
+                yield reading
+            elif attempt + 1 >= self._tries:
+                yield Unreadable(unit, reason=str(reading))
+            else:
+                raise reading
+
+    def _read_each(self, units: Iterable[Unit]) -> Iterator[tuple[Unit, Reading | SealbookError]]:
+        def read(unit: Unit) -> tuple[Unit, Reading | SealbookError]:
+            try:
+                return unit, self._read(unit)
+            except SealbookError as error:
+                return unit, error
+
+        # A folder answers at once; any other storage is mostly waited for.
+        return map(read, units) if self._store.url.startswith("file:") else _ahead(read, units)
+
+    def _read(self, unit: Unit) -> Reading:
+        if isinstance(unit, Slice):
+            return Reading(unit, self._lines_of(unit))
+        try:
+            sealed = self._store.read(unit.key, unit.run_id)
+        except Corrupt as error:
+            return CorruptSeal(unit, problem=str(error))
+        metadata = sealed.metadata
+        if metadata.schema_version != self._schema_version:
+            return OtherVersion(unit, schema_version=metadata.schema_version)
+        wanted = not isinstance(unit, Digest)
+        try:
+            data = b"".join(chunk for chunk in sealed.chunks() if wanted)
+        except Corrupt:
+            return self._look_again(unit, metadata, wanted)
+        return Sealed(unit, data, metadata=metadata)
+
+    def _look_again(self, unit: Unit, metadata: RawMetadata, wanted: bool) -> Reading:
+        """Find out in what a payload differs from its seal; nothing is believed that was seen only once."""
+        try:
+            size = self._store.payload_size(unit.key, unit.run_id)
+        except NotFound:
+            return Spoilt(unit, metadata=metadata, size=None)
+        if size != metadata.payload_bytes:
+            return Spoilt(unit, metadata=metadata, size=size)
+        digest, data = sha256(), b""
+        for start in range(0, size, _CHUNK):
+            chunk = self._store.payload_range(unit.key, unit.run_id, start, start + _CHUNK)
+            digest.update(chunk)
+            data += chunk if wanted else b""
+        if digest.hexdigest() != metadata.payload_sha256:
+            return Spoilt(unit, metadata=metadata, size=size, sha256=digest.hexdigest())
+        return Sealed(unit, data, metadata=metadata)  # only its record_count can be wrong
+
+    def _lines_of(self, unit: Slice) -> bytes:
+        """Return the lines of a slice: a line belongs to the slice in which it begins, wherever it ends."""
+        data = self._store.payload_range(unit.key, unit.run_id, max(unit.start - 1, 0), unit.end)
+        if unit.start:
+            # From the byte before: if that is a newline, a line begins right at the start.
+            data = data[data.find(b"\n") + 1 :] if b"\n" in data else b""
+        if not data or data.endswith(b"\n"):
+            return data
+        chunks, position = [data], unit.end
+        while chunk := self._store.payload_range(unit.key, unit.run_id, position, position + _CHUNK):
+            end = chunk.find(b"\n")
+            chunks.append(chunk[: end + 1] if end >= 0 else chunk)
+            if end >= 0:
+                break
+            position += len(chunk)
+        return b"".join(chunks)
+
+
+def _is_missing(reading: Reading) -> bool:
+    return isinstance(reading, Spoilt) and reading.size is None
+
+
+def _ahead(read: Callable[[Unit], T], units: Iterable[Unit]) -> Iterator[T]:
+    """Map in threads, a few units ahead of the consumer."""
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(_LOOK_AHEAD, thread_name_prefix="fetch") as pool:
+        try:
+            for unit in units:
+                waiting.append(pool.submit(read, unit))
+                if len(waiting) >= _LOOK_AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,167 @@
+"""From what the tasks found of a run to its checks (R-VER-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from statistics import fmean
+
+from sealbook.model import Check, Severity
+from sealbook.model.contract import Contract, RowCount, Rule
+from sealbook.spark.offending import OffendingLines
+from sealbook.validate import names
+from sealbook.validate.findings import Content, CorruptMetadata, Evidence, SpoiltPayload, repeated_place
+
+Describe = Callable[[OffendingLines], str]
+
+
+def metadata_checks(finding: CorruptMetadata) -> Iterator[Check]:
+    """Yield the one check that can be made of a run whose seal cannot be believed."""
+    detail = finding.problem if finding.problem.isprintable() else ascii(finding.problem)
+    yield Check(names.METADATA, passed=False, violations=1, detail=detail)
+
+
+def spoilt_checks(finding: SpoiltPayload) -> Iterator[Check]:
+    """Yield the checks of a payload that is not what was sealed; nothing in it is looked at."""
+    yield _passed(names.METADATA)
+    if finding.size != finding.sealed_size:
+        found = "is missing" if finding.size is None else f"has {finding.size} bytes"
+        detail = f"the payload {found}, and {finding.sealed_size} bytes were sealed"
+        yield Check(names.PAYLOAD_BYTES, passed=False, violations=1, detail=detail)
+    else:
+        yield _passed(names.PAYLOAD_BYTES)
+        detail = f"the payload has the digest {finding.sha256}, and {finding.sealed_sha256} was sealed"
+        yield Check(names.PAYLOAD_SHA256, passed=False, violations=1, detail=detail)
+
+
+def content_checks(
+    contract: Contract, content: Content, evidence: Evidence, history: Sequence[int]
+) -> Iterator[Check]:
+    """Yield every check of a payload that is what was sealed.
+
+    `history` are the record counts of the accepted runs before this one, the newest first.
+    """
+
+    def lines(check: str, describe: Describe, severity: Severity = Severity.ERROR) -> Check:
+        offending = content.offending.get(check)
+        return _passed(check) if offending is None else _failed(check, offending, describe, severity)
+
+    yield from map(_passed, (names.METADATA, names.PAYLOAD_BYTES, names.PAYLOAD_SHA256))
+    yield lines(names.JSON, lambda bad: f"{_are(bad, 'no JSON object', 'no JSON objects')}{_ways(bad)}")
+    yield _record_count(content)
+    yield lines(names.TYPES, lambda bad: f"{_have(bad)} a value of the wrong type{_ways(bad)}")
+    yield lines(names.REQUIRED, lambda bad: f"{_have(bad)} no value in a required column{_ways(bad)}")
+    yield lines(
+        names.EXTRA_COLUMNS,
+        lambda bad: f"{_have(bad)} columns that the contract does not have{_ways(bad)}",
+        Severity.ERROR if contract.strict else Severity.WARN,
+    )
+    if contract.primary_key:
+        yield _primary_key(contract, content, evidence.violating(repeated_place(contract)))
+    if contract.date_column is not None:
+        column = contract.date_column
+        yield lines(names.DATE_COLUMN, lambda bad: f"{_have(bad)} another {column} than the logical date")
+    yield _not_empty(contract, content)
+    if contract.row_count != RowCount(last=contract.row_count.last):
+        yield _row_count(contract.row_count, content.lines, history[: contract.row_count.last])
+    for place, rule in enumerate(contract.rules):
+        yield _rule(rule, evidence.violating(place), content.rows)
+
+
+def failures(checks: Sequence[Check]) -> str:
+    """Say in one line what the failed checks found, and where."""
+    return "; ".join(
+        f"{check.name}: {check.detail}{_where(check)}"
+        for check in checks
+        if not check.passed and check.severity is Severity.ERROR
+    )
+
+
+def _record_count(content: Content) -> Check:
+    if content.lines == content.record_count:
+        return _passed(names.RECORD_COUNT)
+    detail = f"the payload has {content.lines} lines, and {content.record_count} records were sealed"
+    return Check(names.RECORD_COUNT, passed=False, violations=1, detail=detail)
+
+
+def _primary_key(contract: Contract, content: Content, across_tasks: OffendingLines) -> Check:
+    repeated = content.offending.get(names.PRIMARY_KEY, across_tasks)
+    if not repeated.count:
+        return _passed(names.PRIMARY_KEY)
+    columns = ", ".join(contract.primary_key)
+    return _failed(names.PRIMARY_KEY, repeated, lambda bad: f"{_have(bad)} the {columns} of an earlier line")
+
+
+def _not_empty(contract: Contract, content: Content) -> Check:
+    if content.lines or contract.allow_empty:
+        return _passed(names.NOT_EMPTY)
+    return Check(names.NOT_EMPTY, passed=False, violations=1, detail="the partition is empty")
+
+
+def _row_count(bounds: RowCount, rows: int, history: Sequence[int]) -> Check:
+    broken = []
+    if bounds.min is not None and rows < bounds.min:
+        broken.append(f"at least {bounds.min}")
+    if bounds.max is not None and rows > bounds.max:
+        broken.append(f"at most {bounds.max}")
+    if history:
+        usual = fmean(history)
+        compared = f"the mean of the last {len(history)} accepted, which is {usual:g}"
+        if bounds.min_ratio is not None and rows < bounds.min_ratio * usual:
+            broken.append(f"at least {bounds.min_ratio:g} of {compared}")
+        if bounds.max_ratio is not None and rows > bounds.max_ratio * usual:
+            broken.append(f"at most {bounds.max_ratio:g} times {compared}")
+    if not broken:
+        return _passed(names.ROW_COUNT)
+    detail = f"the partition has {rows} rows, and must have {', and '.join(broken)}"
+    return Check(names.ROW_COUNT, passed=False, violations=1, detail=detail)
+
+
+def _rule(rule: Rule, violating: OffendingLines, rows: int) -> Check:
+    if not violating.count:
+        return _passed(rule.name, rule.severity)
+    tolerated = violating.count <= rule.max_count or violating.count <= rule.max_share * rows
+    return Check(
+        rule.name,
+        passed=tolerated,
+        violations=violating.count,
+        lines=tuple(violating.lines),
+        detail=f"{violating.count} of {rows} rows violate {rule.expression!r}{_tolerance(rule)}",
+        severity=rule.severity,
+    )
+
+
+def _tolerance(rule: Rule) -> str:
+    tolerated = [f"{rule.max_count}"] if rule.max_count else []
+    tolerated += [f"{rule.max_share * 100:g}%"] if rule.max_share else []
+    return f", {' or '.join(tolerated)} may" if tolerated else ""
+
+
+@cache
+def _passed(name: str, severity: Severity = Severity.ERROR) -> Check:
+    return Check(name, passed=True, severity=severity)
+
+
+def _failed(
+    name: str, offending: OffendingLines, describe: Describe, severity: Severity = Severity.ERROR
+) -> Check:
+    return Check(name, False, offending.count, tuple(offending.lines), describe(offending), severity)
+
+
+def _are(offending: OffendingLines, one: str, many: str) -> str:
+    return f"1 line is {one}" if offending.count == 1 else f"{offending.count} lines are {many}"
+
+
+def _have(offending: OffendingLines) -> str:
+    return "1 line has" if offending.count == 1 else f"{offending.count} lines have"
+
+
+def _ways(offending: OffendingLines) -> str:
+    return f": {', '.join(offending.ways)}" if offending.ways else ""
+
+
+def _where(check: Check) -> str:
+    if not check.lines:
+        return ""
+    more = ", …" if check.violations > len(check.lines) else ""
+    return f" (line{'s' if check.violations > 1 else ''} {', '.join(map(str, check.lines))}{more})"

@@ -1,0 +1,119 @@
+"""What a task finds in blocks by itself, and which rows it hands to Spark for the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sealbook.model.contract import Contract
+from sealbook.spark.blocks import Block, Part
+from sealbook.spark.reading import CorruptSeal, OtherVersion, Reading, Sealed, Spoilt, Unreadable
+from sealbook.spark.typed import arrow_type
+from sealbook.validate import names
+from sealbook.validate.findings import (
+    Content,
+    CorruptMetadata,
+    Finding,
+    NotReadable,
+    OtherSchema,
+    SpoiltPayload,
+    encode_finding,
+    line_code,
+)
+
+# A column of a contract begins with a letter: these names are free.
+ORDINAL = "_ordinal"
+LINE = "_line"
+FINDING = "_finding"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The validator's output of the raw source: rows with some columns of the contract, and findings.
+
+    The rows of a whole payload are together here, so that is where their primary keys are compared. Those of
+    slices are not: then `columns` has the primary key, and Spark compares.
+    """
+
+    contract: Contract
+    columns: tuple[str, ...]
+    sliced: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of every batch."""
+        types = {column.name: arrow_type(column.type) for column in self.contract.columns}
+        own = [(ORDINAL, pa.int32()), (LINE, pa.int64()), (FINDING, pa.binary())]
+        return pa.schema(own + [(name, types[name]) for name in self.columns])
+
+    def batches(self, readings: Sequence[Reading], block: Block) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, if Spark needs any, and a finding for each reading."""
+        if block.table.num_rows:
+            if self.contract.date_column is not None:
+                self._check_dates(readings, block, self.contract.date_column)
+            if self.contract.primary_key and not self.sliced:
+                self._check_primary_keys(block, self.contract.primary_key)
+            if self.columns:
+                yield self._rows(readings, block)
+        yield self._findings(readings, block)
+
+    def _check_dates(self, readings: Sequence[Reading], block: Block, date_column: str) -> None:
+        dates = block.table.column(date_column).combine_chunks()
+        days = pa.array([reading.unit.key.logical_date for reading in readings], pa.date32())
+        differs = pc.not_equal(dates, block.spread(days.cast(dates.type)))
+        block.blame(names.DATE_COLUMN, pc.fill_null(differs, True))
+
+    def _check_primary_keys(self, block: Block, primary_key: Sequence[str]) -> None:
+        """Blame each row whose primary key an earlier row of the same payload has."""
+        keyed = block.table.select(primary_key).append_column(ORDINAL, block.part_numbers)
+        for index, values in enumerate(keyed.columns):
+            if pa.types.is_floating(values.type):
+                # 0.0 and -0.0 are equal, though their bits are not.
+                keyed = keyed.set_column(index, keyed.field(index), pc.add(values, pa.scalar(0, values.type)))
+        together = [*primary_key, ORDINAL]
+        if keyed.group_by(together, use_threads=False).aggregate([]).num_rows == keyed.num_rows:
+            return
+        rows = pa.array(range(keyed.num_rows), pa.int64())
+        groups = keyed.append_column(LINE, rows).group_by(together, use_threads=False)
+        first = groups.aggregate([(LINE, "min")]).column(f"{LINE}_min")
+        block.blame(names.PRIMARY_KEY, pc.invert(pc.is_in(rows, value_set=first)))
+
+    def _rows(self, readings: Sequence[Reading], block: Block) -> pa.RecordBatch:
+        ordinals = pa.array([reading.unit.ordinal for reading in readings], pa.int32())
+        pieces = pa.array([line_code(reading.unit.piece, 0) for reading in readings], pa.int64())
+        lines = block.line_numbers
+        if self.sliced:
+            lines = pc.add(lines, block.spread(pieces))
+        own = [block.spread(ordinals), lines, pa.nulls(len(lines), pa.binary())]
+        columns = [block.table.column(name).combine_chunks() for name in self.columns]
+        return pa.RecordBatch.from_arrays(own + columns, schema=self.schema)
+
+    def _findings(self, readings: Sequence[Reading], block: Block) -> pa.RecordBatch:
+        found = [
+            encode_finding((reading.unit.piece, _finding(reading, part)))
+            for reading, part in zip(readings, block.parts, strict=True)
+        ]
+        ordinals = pa.array([reading.unit.ordinal for reading in readings], pa.int32())
+        own = [ordinals, pa.nulls(len(found), pa.int64()), pa.array(found, pa.binary())]
+        nulls = [pa.nulls(len(found), field.type) for field in list(self.schema)[len(own) :]]
+        return pa.RecordBatch.from_arrays(own + nulls, schema=self.schema)
+
+
+def _finding(reading: Reading, part: Part) -> Finding:
+    match reading:
+        case Sealed(metadata=metadata):
+            return Content(part.lines, part.rows, part.offending, metadata.record_count)
+        case Spoilt(metadata=metadata):
+            return SpoiltPayload(
+                metadata.payload_bytes, metadata.payload_sha256, reading.size, reading.sha256
+            )
+        case CorruptSeal(problem=problem):
+            return CorruptMetadata(problem)
+        case OtherVersion(schema_version=schema_version):
+            return OtherSchema(schema_version)
+        case Unreadable(reason=reason):
+            return NotReadable(reason)
+    return Content(part.lines, part.rows, part.offending)

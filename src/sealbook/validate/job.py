@@ -1,0 +1,175 @@
+"""The Spark job of one contract: any number of runs, read and held against the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from uuid import uuid4
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import RDD, InheritableThread
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.window import Window
+
+from sealbook.errors import Transient
+from sealbook.model.contract import Contract
+from sealbook.raw import RawStore
+from sealbook.spark.raw_source import BLOCK_BYTES, FORMAT, PLAN_OPTION, RawPlan, RawSource, Reader
+from sealbook.spark.reading import Unit
+from sealbook.spark.session import task_tries
+from sealbook.validate.findings import Report, repeated_place
+from sealbook.validate.inspection import FINDING, LINE, ORDINAL, Inspection
+from sealbook.validate.summary import Reports, summarise
+
+_SPARK_TYPES = {
+    pa.string(): T.StringType(),
+    pa.bool_(): T.BooleanType(),
+    pa.int32(): T.IntegerType(),
+    pa.int64(): T.LongType(),
+    pa.float32(): T.FloatType(),
+    pa.float64(): T.DoubleType(),
+    pa.date32(): T.DateType(),
+    pa.timestamp("us", tz="UTC"): T.TimestampType(),
+    pa.binary(): T.BinaryType(),
+}
+
+# A rule that divides by zero in one row must not end the job of thousands of partitions: there it is null,
+# and does not hold. The plan does not change under way, which keeps it one job. Times are in UTC.
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one job reads: bins of whole payloads, and bins of slices of those too large for one task."""
+
+    contract: Contract
+    rule_columns: tuple[str, ...]
+    whole: Sequence[Sequence[Unit]]
+    sliced: Sequence[Sequence[Unit]] = ()
+    block_bytes: int = BLOCK_BYTES
+
+
+def run_job(spark: SparkSession, store: RawStore, job: Job, pause: float = 0.05) -> Iterator[list[Report]]:
+    """Run a job and yield reports as tasks end; Transient if Spark gives it up. Closing cancels it."""
+    with TemporaryDirectory(prefix="sealbook-") as folder:
+        try:
+            rows = _planned(spark, store, job, Path(folder))
+        except (PySparkException, Py4JError) as error:
+            raise _given_up(error) from error
+        yield from _running(spark, rows, pause)
+
+
+def _planned(spark: SparkSession, store: RawStore, job: Job, folder: Path) -> RDD[Row]:
+    """Return the rows that violate a rule, and the findings, planned but not yet read."""
+    spark.dataSource.register(RawSource)
+    tasks = {"spark.sql.shuffle.partitions": str(max(len(job.sliced), 1))}
+    with _configured(spark, _SETTINGS | tasks):
+        parts = [
+            _violations(spark, store, job, bins, folder / name, sliced=sliced)
+            for name, bins, sliced in (("whole", job.whole, False), ("sliced", job.sliced, True))
+            if bins
+        ]
+        return reduce(DataFrame.unionAll, parts).rdd
+
+
+@contextmanager
+def _configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Plan with these settings, in whatever session this is; what is planned keeps them."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
+
+
+def _violations(
+    spark: SparkSession,
+    store: RawStore,
+    job: Job,
+    bins: Sequence[Sequence[Unit]],
+    plan: Path,
+    *,
+    sliced: bool,
+) -> DataFrame:
+    primary_key = job.contract.primary_key if sliced else ()
+    inspection = Inspection(job.contract, tuple(dict.fromkeys((*job.rule_columns, *primary_key))), sliced)
+    reader = Reader(store, job.contract, inspection, task_tries(spark), job.block_bytes)
+    RawPlan(reader, bins).save(plan)
+    rows = spark.read.format(FORMAT).schema(_schema(inspection)).option(PLAN_OPTION, str(plan)).load()
+
+    violated = [~F.coalesce(F.expr(rule.expression), F.lit(False)) for rule in job.contract.rules]
+    violated.insert(repeated_place(job.contract), _is_repeated(primary_key) if primary_key else F.lit(False))
+    flags = [flag.alias(f"_violated_{place}") for place, flag in enumerate(violated)]
+    is_wanted = reduce(
+        or_, (F.col(f"_violated_{place}") for place in range(len(flags))), F.col(FINDING).isNotNull()
+    )
+    return rows.select(ORDINAL, LINE, FINDING, *flags).where(is_wanted)
+
+
+def _is_repeated(primary_key: Sequence[str]) -> Column:
+    """Say whether an earlier line of the run has the same primary key, whichever task has read it."""
+    same = Window.partitionBy(ORDINAL, F.col(FINDING).isNull(), *primary_key).orderBy(LINE)
+    return F.row_number().over(same) > 1
+
+
+def _schema(inspection: Inspection) -> T.StructType:
+    return T.StructType([T.StructField(field.name, _SPARK_TYPES[field.type]) for field in inspection.schema])
+
+
+def _running(spark: SparkSession, rows: RDD[Row], pause: float) -> Iterator[list[Report]]:
+    """Run the job in a thread of its own, and yield what has been reported each time that there is more."""
+    context = spark.sparkContext
+    reports = context.accumulator([], Reports())
+    group = f"sealbook-validate-{uuid4().hex}"
+    failures: list[Exception] = []
+    ended = Event()
+
+    def run() -> None:
+        context.setJobGroup(group, "sealbook validate", interruptOnCancel=True)
+        try:
+            rows.foreachPartition(lambda some: reports.add(summarise(some)))
+        except (PySparkException, Py4JError) as error:
+            failures.append(error)
+        finally:
+            ended.set()
+
+    thread = InheritableThread(target=run, name=group, session=spark)
+    thread.start()
+    taken = 0
+    try:
+        while not ended.wait(pause) or taken < len(reports.value):
+            arrived = reports.value[taken:]
+            if arrived:
+                taken += len(arrived)
+                yield arrived
+    finally:
+        if not ended.is_set():
+            context.cancelJobGroup(group)
+        thread.join()
+    if failures:
+        raise _given_up(failures[0]) from failures[0]
+
+
+def _given_up(error: Exception) -> Transient:
+    said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return Transient(f"Spark gave up: {said}")

@@ -1,0 +1,237 @@
+"""One go of the validator: jobs are run one after the other, and verdicts written while they run."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sealbook.errors import Conflict, Corrupt, SealbookError, Transient, UnknownOutcome
+from sealbook.ledger import Ledger
+from sealbook.model import PartitionState, Verdict
+from sealbook.model.contract import Contract, Query
+from sealbook.raw import RawStore
+from sealbook.validate.contracts import rule_columns
+from sealbook.validate.findings import (
+    Content,
+    CorruptMetadata,
+    Evidence,
+    NotReadable,
+    OtherSchema,
+    SpoiltPayload,
+)
+from sealbook.validate.history import AcceptedCounts, Turns
+from sealbook.validate.job import Job, run_job
+from sealbook.validate.layout import Layout
+from sealbook.validate.results import Judged, NotJudged, Result
+from sealbook.validate.selection import Candidate, Plan
+from sealbook.validate.verdicts import ContractJudge, reject_corrupt_metadata
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_BATCH = 1_000
+_LONGEST_WAIT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a job found of a run, and by which contract that is judged."""
+
+    judge: ContractJudge
+    evidence: Evidence
+    finding: Content | SpoiltPayload
+
+
+_Outcome = _Found | CorruptMetadata | NotJudged
+_Group = tuple[str, str, str]
+"""Source, query_name and schema_version: what is judged in one job."""
+
+
+class Judging:
+    """Carries out one plan."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        raw: RawStore,
+        queries: Mapping[tuple[str, str], Query],
+        spark: SparkSession,
+        layout: Layout,
+        plan: Plan,
+    ) -> None:
+        self._ledger = ledger
+        self._raw = raw
+        self._queries = queries
+        self._spark = spark
+        self._layout = layout
+        self._plan = plan
+        self._candidates = plan.candidates
+        self._groups: dict[_Group, list[int]] = defaultdict(list)
+        self._rule_columns: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
+        self._counts = AcceptedCounts()
+        self._batch: list[tuple[Verdict, int, int]] = []
+        self._flushed = time.monotonic()
+
+    def results(self) -> Iterator[Result]:
+        """Yield what comes of each candidate, once the ledger has it."""
+        concerned = {(candidate.key.source, candidate.key.query_name) for candidate in self._candidates}
+        for name in sorted(concerned & self._queries.keys()):
+            self._rule_columns[name] = rule_columns(self._spark, self._queries[name])
+        self._counts = self._accepted_counts(concerned)
+        turns: Turns[_Outcome] = Turns(self._candidates)
+        for outcomes in self._outcomes():
+            for ordinal, outcome in outcomes:
+                for each, its in turns.pass_on(ordinal, outcome):
+                    yield from self._conclude(self._candidates[each], its)
+            yield from self._flush_when_due()
+        yield from self._flush()
+
+    def _outcomes(self) -> Iterator[list[tuple[int, _Outcome]]]:
+        """Yield outcomes by ordinal, as jobs tell of them."""
+        yield list(self._group())
+        while self._groups:
+            group = next(iter(self._groups))
+            ordinals = self._groups.pop(group)
+            source, query_name, schema_version = group
+            contract = self._queries[source, query_name].contracts.get(schema_version)
+            if contract is not None:
+                yield from self._run(group, contract, ordinals)
+            else:
+                reason = f"{source}/{query_name} has no contract for schema_version {schema_version!r}"
+                yield [
+                    (ordinal, self._not_judged(ordinal, reason, is_misconfigured=True))
+                    for ordinal in ordinals
+                ]
+
+    def _group(self) -> Iterator[tuple[int, _Outcome]]:
+        """Put each candidate into the group of its expected schema_version; yield those that have none."""
+        for ordinal, candidate in enumerate(self._candidates):
+            key = candidate.key
+            query = self._queries.get((key.source, key.query_name))
+            if query is None:
+                reason = f"there is no query {key.source}/{key.query_name} in the configuration"
+                yield ordinal, self._not_judged(ordinal, reason, is_misconfigured=True)
+                continue
+            version = candidate.schema_version or query.schema_version
+            if self._layout.is_sliced(candidate):
+                # Its slices are all read by one contract: better ask the seal first.
+                try:
+                    version = self._raw.metadata(key, candidate.run_id).schema_version
+                except Corrupt as error:
+                    yield ordinal, CorruptMetadata(str(error))
+                    continue
+                except SealbookError as error:
+                    yield ordinal, self._not_judged(ordinal, str(error))
+                    continue
+            self._groups[key.source, key.query_name, version].append(ordinal)
+
+    def _run(
+        self, group: _Group, contract: Contract, ordinals: Sequence[int]
+    ) -> Iterator[list[tuple[int, _Outcome]]]:
+        """Run one job; whole payloads are told of as soon as their task ends, sliced ones when all have."""
+        sliced = {ordinal for ordinal in ordinals if self._layout.is_sliced(self._candidates[ordinal])}
+        job = Job(
+            contract,
+            self._rule_columns[group[:2]][contract.schema_version],
+            self._layout.bins([(each, self._candidates[each]) for each in ordinals if each not in sliced]),
+            self._layout.slices((each, self._candidates[each]) for each in sorted(sliced)),
+            self._layout.block_bytes,
+        )
+        judge = ContractJudge(contract)
+        open_evidence: dict[int, Evidence] = {ordinal: Evidence() for ordinal in ordinals}
+        reason = "Spark ended the job without a word of it"
+        try:
+            for reports in run_job(self._spark, self._raw, job):
+                for report in reports:
+                    open_evidence[report.ordinal].add(report)
+                ended = {report.ordinal for report in reports} - sliced
+                yield list(self._told(group, judge, open_evidence, ended))
+            yield list(self._told(group, judge, open_evidence, sliced))
+        except Transient as error:
+            reason = str(error)
+        yield [(ordinal, self._not_judged(ordinal, reason)) for ordinal in open_evidence]
+
+    def _told(
+        self, group: _Group, judge: ContractJudge, open_evidence: dict[int, Evidence], ordinals: set[int]
+    ) -> Iterator[tuple[int, _Outcome]]:
+        """Close the evidence of some runs, and yield what it comes to."""
+        source, query_name, _ = group
+        for ordinal in sorted(ordinals):
+            evidence = open_evidence.pop(ordinal)
+            match evidence.finding():
+                case OtherSchema(schema_version=schema_version):
+                    self._groups[source, query_name, schema_version].append(ordinal)
+                case NotReadable(reason=reason):
+                    yield ordinal, self._not_judged(ordinal, reason)
+                case CorruptMetadata() as finding:
+                    yield ordinal, finding
+                case finding:
+                    yield ordinal, _Found(judge, evidence, finding)
+
+    def _conclude(self, candidate: Candidate, outcome: _Outcome) -> Iterator[NotJudged]:
+        """Turn an outcome into a verdict that waits for the ledger; what cannot be one is yielded."""
+        match outcome:
+            case NotJudged():
+                yield outcome
+            case CorruptMetadata():
+                self._batch.append((reject_corrupt_metadata(candidate, outcome), 0, 0))
+            case _Found(evidence=evidence, finding=finding):
+                history = self._counts.before(candidate.key, candidate.run_id)
+                verdict = outcome.judge.judge(candidate, evidence, finding, history)
+                if verdict.record_count is not None:
+                    self._counts.add(candidate.key, candidate.run_id, verdict.record_count)
+                rows = finding.lines if isinstance(finding, Content) else 0
+                self._batch.append((verdict, rows, candidate.payload_bytes))
+
+    def _flush_when_due(self) -> Iterator[Result]:
+        if len(self._batch) >= _BATCH or time.monotonic() - self._flushed > _LONGEST_WAIT_SECONDS:
+            yield from self._flush()
+
+    def _flush(self) -> Iterator[Result]:
+        """Write the verdicts that wait, and yield what came of them."""
+        batch, self._batch = self._batch, []
+        for start in range(0, len(batch), _BATCH):
+            some = batch[start : start + _BATCH]
+            states = self._written([verdict for verdict, _, _ in some])
+            for (verdict, rows, size), state in zip(some, states, strict=True):
+                if isinstance(state, Conflict):
+                    yield NotJudged(verdict.key, verdict.run_id, str(state))
+                else:
+                    yield Judged(verdict, state, rows, size)
+        self._flushed = time.monotonic()
+
+    def _written(self, verdicts: Sequence[Verdict]) -> Sequence[PartitionState | Conflict | None]:
+        if self._plan.is_rehearsal:
+            return [None] * len(verdicts)
+        try:
+            return self._judged(verdicts)
+        except Conflict as conflict:
+            if len(verdicts) == 1:
+                return [conflict]
+            # Somebody else has judged one of these otherwise: that is no reason to hold up the rest.
+            return [state for verdict in verdicts for state in self._written([verdict])]
+
+    def _judged(self, verdicts: Sequence[Verdict]) -> list[PartitionState]:
+        try:
+            return self._ledger.judge(verdicts)
+        except UnknownOutcome:
+            return self._ledger.judge(verdicts)  # what was written is recognised
+
+    def _accepted_counts(self, concerned: set[tuple[str, str]]) -> AcceptedCounts:
+        """Read the counts of earlier runs, if any contract compares with them."""
+        compared = any(
+            contract.row_count.min_ratio is not None or contract.row_count.max_ratio is not None
+            for name in concerned & self._queries.keys()
+            for contract in self._queries[name].contracts.values()
+        )
+        if not compared:
+            return AcceptedCounts()
+        keys = {candidate.key for candidate in self._candidates}
+        return AcceptedCounts.load(self._ledger, self._plan.selection, keys)
+
+    def _not_judged(self, ordinal: int, reason: str, *, is_misconfigured: bool = False) -> NotJudged:
+        candidate = self._candidates[ordinal]
+        return NotJudged(candidate.key, candidate.run_id, reason, is_misconfigured)

@@ -1,0 +1,63 @@
+"""How runs are laid out over tasks: bins of about equal bytes, and slices of what is too large for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sealbook.spark.raw_source import BLOCK_BYTES
+from sealbook.spark.reading import Digest, Slice, Unit
+from sealbook.validate.selection import Candidate
+
+SLICED_ABOVE = 64 * 1024 * 1024
+SLICE_BYTES = 16 * 1024 * 1024
+MOST_BYTES = 64 * 1024 * 1024
+LEAST_BYTES = 1024 * 1024
+_BINS_A_CORE = 4
+_BYTES_A_FILE = 32 * 1024  # what opening a file costs, in bytes that could be read meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How large bins, slices and blocks are, and above which size a payload is sliced."""
+
+    cores: int
+    sliced_above: int = SLICED_ABOVE
+    slice_bytes: int = SLICE_BYTES
+    bin_bytes: int | None = None
+    block_bytes: int = BLOCK_BYTES
+
+    def bins(self, candidates: Sequence[tuple[int, Candidate]]) -> list[list[Unit]]:
+        """Lay out whole payloads, each given with its ordinal."""
+        weights = [candidate.payload_bytes + _BYTES_A_FILE for _, candidate in candidates]
+        fair = sum(weights) // (self.cores * _BINS_A_CORE)
+        most = self.bin_bytes or min(max(fair, LEAST_BYTES), MOST_BYTES)
+        units = (Unit(ordinal, candidate.key, candidate.run_id) for ordinal, candidate in candidates)
+        return _filled(zip(units, weights, strict=True), most)
+
+    def slices(self, candidates: Iterable[tuple[int, Candidate]]) -> list[list[Unit]]:
+        """Lay out large payloads: a bin for each slice, and one for each digest."""
+        return [[unit] for ordinal, candidate in candidates for unit in self._slices(ordinal, candidate)]
+
+    def _slices(self, ordinal: int, candidate: Candidate) -> Iterable[Unit]:
+        key, run_id, size = candidate.key, candidate.run_id, candidate.payload_bytes
+        starts = range(0, size, self.slice_bytes)
+        for piece, start in enumerate(starts):
+            yield Slice(ordinal, key, run_id, piece, start, min(start + self.slice_bytes, size))
+        yield Digest(ordinal, key, run_id, len(starts))
+
+    def is_sliced(self, candidate: Candidate) -> bool:
+        """Say whether the payload is too large for one task."""
+        return candidate.payload_bytes > self.sliced_above
+
+
+def _filled(units: Iterable[tuple[Unit, int]], most: int) -> list[list[Unit]]:
+    bins: list[list[Unit]] = []
+    room = 0
+    for unit, weight in units:
+        if weight > room and (not bins or bins[-1]):
+            bins.append([])
+            room = most
+        bins[-1].append(unit)
+        room -= weight
+    return bins

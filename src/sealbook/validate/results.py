@@ -1,0 +1,63 @@
+"""What comes of each run that was to be judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from sealbook.model import PartitionKey, PartitionState, RunId, Severity, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict, and the partition's state after it; no state if it was only a rehearsal."""
+
+    verdict: Verdict
+    state: PartitionState | None
+    rows: int
+    payload_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """A run that nothing could be said of: no attempt is counted, its partition stays as it was (R-VER-4)."""
+
+    key: PartitionKey
+    run_id: RunId
+    reason: str
+    is_misconfigured: bool = False
+    """There is no contract to judge it by; trying again will not help."""
+
+
+Result = Judged | NotJudged
+
+MAX_REJECTED_SHOWN = 5
+
+
+@dataclass
+class Tally:
+    """Results, counted as they come."""
+
+    accepted: int = 0
+    rejected: int = 0
+    rows: int = 0
+    failed_checks: Counter[tuple[str, Severity]] = field(default_factory=Counter)
+    """In how many partitions each check failed, by its name and severity."""
+    first_rejected: list[Verdict] = field(default_factory=list)
+    not_judged: list[NotJudged] = field(default_factory=list)
+
+    def add(self, result: Result) -> None:
+        """Count a result."""
+        if isinstance(result, NotJudged):
+            self.not_judged.append(result)
+            return
+        self.rows += result.rows
+        self.failed_checks.update(
+            (check.name, check.severity) for check in result.verdict.checks if not check.passed
+        )
+        if result.verdict.accepted:
+            self.accepted += 1
+        else:
+            self.rejected += 1
+            if len(self.first_rejected) < MAX_REJECTED_SHOWN:
+                self.first_rejected.append(result.verdict)

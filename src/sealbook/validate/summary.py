@@ -1,0 +1,53 @@
+"""What a task makes of the rows that Spark's filter left: one report for each run, however many they are."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pyspark.accumulators import AccumulatorParam
+
+from sealbook.model.verdict import MAX_LINES
+from sealbook.spark.offending import OffendingLines
+from sealbook.spark.worker import settle
+from sealbook.validate.findings import Report
+
+
+class Reports(AccumulatorParam[list[Report]]):
+    """Brings the reports of each task to the driver as soon as the task has ended well, and once."""
+
+    def zero(self, value: list[Report]) -> list[Report]:  # noqa: ARG002 - the port's signature
+        """Begin with none."""
+        return []
+
+    def addInPlace(self, value1: list[Report], value2: list[Report]) -> list[Report]:  # noqa: N802 - the port's name
+        """Take in those of another task."""
+        value1.extend(value2)
+        return value1
+
+
+def summarise(rows: Iterable[Sequence[Any]]) -> list[Report]:
+    """Sum up rows of ordinal, line, finding, and then for each rule whether the line violates it."""
+    settle()
+    findings: dict[int, list[bytes]] = defaultdict(list)
+    violations: dict[int, dict[int, OffendingLines]] = defaultdict(lambda: defaultdict(OffendingLines))
+    for ordinal, line, finding, *violated in rows:
+        if finding is not None:
+            findings[ordinal].append(bytes(finding))
+            continue
+        for place, is_violated in enumerate(violated):
+            if is_violated:
+                _count(violations[ordinal][place], line)
+    return [
+        Report(ordinal, findings.get(ordinal, ()), dict(violations.get(ordinal, {})))
+        for ordinal in sorted(findings.keys() | violations.keys())
+    ]
+
+
+def _count(offending: OffendingLines, line: int) -> None:
+    offending.count += 1
+    if len(offending.lines) < MAX_LINES or line < offending.lines[-1]:
+        insort(offending.lines, line)
+        del offending.lines[MAX_LINES:]

@@ -1,0 +1,41 @@
+"""Rows as Parquet, the same bytes for the same rows, and the digest of what was written (R-WH-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+import pyarrow as pa
+import pyarrow.parquet
+
+# All that the bytes depend on is said here, not left to defaults that may change. The Arrow schema is left
+# out: each type of a contract has a Parquet type of its own, and small files would be a good part larger.
+_WRITER = {
+    "version": "2.6",
+    "data_page_version": "1.0",
+    "data_page_size": 1024 * 1024,
+    "write_batch_size": 1024,
+    "compression": "zstd",
+    "compression_level": 1,
+    "write_statistics": True,
+    "store_schema": False,
+}
+_ROWS_A_GROUP = 1024 * 1024
+
+
+def to_parquet(rows: pa.Table) -> bytes:
+    """Return rows as a Parquet file. They must be in one piece, which a slice of a parsed block is."""
+    text = [field.name for field in rows.schema if pa.types.is_string(field.type)]
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(rows, sink, row_group_size=_ROWS_A_GROUP, use_dictionary=text, **_WRITER)
+    return bytes(sink.getvalue())
+
+
+def digest_of(parts: Sequence[str]) -> str:
+    """Return the digest of an artifact from the sha256 of each of its parts, in order.
+
+    That of a single part is its own; of several, the sha256 of theirs, one a line.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return sha256("".join(f"{part}\n" for part in parts).encode()).hexdigest()

@@ -1,0 +1,113 @@
+"""The part files of artifacts, opened for reading on a folder or an object store. Nothing here writes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import local
+
+import pyarrow as pa
+
+from sealbook.errors import NotFound
+from sealbook.raw.medium import Medium, translated
+from sealbook.raw.opening import open_medium
+
+_READ_WHOLE_BYTES = 1024 * 1024
+
+
+class PartFiles:
+    """Files below the root of a warehouse. Pickles as its URL, for workers."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.folder = None if "://" in url else Path(url)
+        self._medium = None if self.folder is not None else open_medium(url, {})[1]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return PartFiles, (self.url,)
+
+    def open(self, path: str, size: int) -> pa.NativeFile:
+        """Open a file of about this size: a small one is fetched at once, a large one as it is read."""
+        if size >= _READ_WHOLE_BYTES:
+            return self.open_lazily(path)
+        with _named(path):
+            if self._medium is None:
+                return pa.BufferReader(self.local_path(path).read_bytes())
+            data = self._medium.get(path)
+        if data is None:
+            raise _gone(path)
+        return pa.BufferReader(data)
+
+    def open_lazily(self, path: str) -> pa.NativeFile:
+        """Open a file whose bytes are fetched when they are asked for, by any number of threads."""
+        if self._medium is not None:
+            return pa.PythonFile(_RemoteFile(self._medium, path), mode="r")
+        with _named(path):
+            return pa.OSFile(str(self.local_path(path)))
+
+    def local_path(self, path: str) -> Path:
+        """Return where a file of a folder is."""
+        assert self.folder is not None
+        return self.folder / path
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    try:
+        with translated(path):
+            yield
+    except NotFound as error:
+        raise _gone(path) from error
+
+
+def _gone(path: str) -> NotFound:
+    return NotFound(
+        f"the artifact {path} is gone",
+        remedy="Read again, if the read was planned long ago and a newer run has taken its place since."
+        " Else `sealbook warehouse verify` says what is missing, and `sealbook load` writes it again.",
+    )
+
+
+class _RemoteFile(io.RawIOBase):
+    """An object, read by ranges. Each thread has a position of its own: Arrow seeks, and then reads."""
+
+    def __init__(self, medium: Medium, path: str) -> None:
+        self._medium = medium
+        self._path = path
+        self._size: int | None = None
+        self._thread = local()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return getattr(self._thread, "position", 0)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: 0}[whence]
+        if whence == io.SEEK_END:
+            start = self.size()
+        self._thread.position = start + offset
+        return self.tell()
+
+    def size(self) -> int:
+        if self._size is None:
+            self._size = self._medium.size(self._path)
+            if self._size is None:
+                raise _gone(self._path)
+        return self._size
+
+    def read(self, size: int = -1) -> bytes:
+        start = self.tell()
+        end = self.size() if size < 0 else min(start + size, self.size())
+        if start >= end:
+            return b""
+        with _named(self._path):
+            data = self._medium.get_range(self._path, start, end)
+        self._thread.position = start + len(data)
+        return data

@@ -1,0 +1,101 @@
+"""Verification: artifacts re-read against their load records, and pointers compared with states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import islice
+from typing import Unpack
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from sealbook.errors import SealbookError
+from sealbook.ledger.pointers import PointerFilters, Pointers
+from sealbook.model import PartitionKey, RunId
+from sealbook.model.publication import LoadRecord
+from sealbook.warehouse.encoding import digest_of
+from sealbook.warehouse.layout import is_part, part_paths
+from sealbook.warehouse.storage import ArtifactStore
+
+_AT_ONCE = 8
+_WINDOW = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Something that is not as the ledger says: of an artifact, or of the pointer of a partition."""
+
+    key: PartitionKey
+    run_id: RunId | None
+    field: str
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """An artifact that was re-read, and every way in which it differs from its load record."""
+
+    record: LoadRecord
+    mismatches: tuple[Mismatch, ...]
+
+
+class Verification:
+    """Looks at everything that must be there, and believes nothing that it has not read."""
+
+    def __init__(self, pointers: Pointers, artifacts: ArtifactStore) -> None:
+        self._pointers = pointers
+        self._artifacts = artifacts
+
+    def pointers(self, **filters: Unpack[PointerFilters]) -> Iterator[Mismatch]:
+        """Yield where pointers do not mirror states. A load resolves what is merely behind."""
+        for each in self._pointers.differences(**filters):
+            yield Mismatch(each.key, None, f"pointer {each.field}", each.state, each.pointer)
+
+    def artifacts(self, **filters: Unpack[PointerFilters]) -> Iterator[Verified]:
+        """Re-read every artifact that must exist, several at once."""
+        records = self._pointers.load_records(**filters)
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="verify") as pool:
+            while window := list(islice(records, _WINDOW)):
+                yield from pool.map(self._verify, window)
+
+    def _verify(self, record: LoadRecord) -> Verified:
+        try:
+            return Verified(record, tuple(self._mismatches(record)))
+        except SealbookError as error:  # of the storage: this one could not be read, others may
+            return Verified(record, (_mismatch(record, "artifact", "readable", str(error)),))
+
+    def _mismatches(self, record: LoadRecord) -> Iterator[Mismatch]:
+        sizes = {path: size for path, size in self._artifacts.sizes(record.location).items() if is_part(path)}
+        expected = part_paths(record.location, record.parts)
+        if list(sizes) != expected:
+            names = ", ".join(path.rpartition("/")[2] for path in sizes) or "none"
+            yield _mismatch(record, "parts", f"{record.parts} part files", names)
+            return
+        if sum(sizes.values()) != record.bytes:
+            yield _mismatch(record, "bytes", str(record.bytes), str(sum(sizes.values())))
+        digests, rows = [], 0
+        for path in expected:
+            data = self._artifacts.get(path) or b""
+            digests.append(sha256(data).hexdigest())
+            rows += _rows(data)
+        if digest_of(digests) != record.digest:
+            yield _mismatch(record, "digest", record.digest, digest_of(digests))
+        if rows != record.record_count:
+            yield _mismatch(record, "record_count", str(record.record_count), str(rows))
+
+
+def _rows(data: bytes) -> int:
+    """Count the rows of a part by reading them all; one that cannot be read has none."""
+    try:
+        table = pyarrow.parquet.read_table(pa.BufferReader(data), use_threads=False)
+    except (pa.ArrowException, OSError):
+        return 0
+    return int(table.num_rows)
+
+
+def _mismatch(record: LoadRecord, field: str, expected: str, found: str) -> Mismatch:
+    return Mismatch(record.key, record.run_id, field, expected, found)

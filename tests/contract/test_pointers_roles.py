@@ -1,0 +1,103 @@
+"""R-STATE-2: on PostgreSQL only the loader publishes, and it can do all of its work; readers can do theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+from sealbook.errors import Permanent
+from sealbook.ledger import Ledger, grant_roles, open_ledger
+from sealbook.ledger.roles import RIGHTS
+from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
+from tests.support.pointers import SINCE, UNTIL, artifact, load, seen, staged
+
+UrlAs = Callable[[str], str]
+
+
+@pytest.fixture
+def url_as(postgresql: PostgresqlServer) -> Iterator[UrlAs]:
+    """A ledger with something published, and its URL for a user in each role."""
+    url, prefix = postgresql.create_ledger(), f"p{uuid4().hex[:12]}_"
+    grant_roles(url, prefix)
+    with open_ledger(url) as ledger:
+        ledger.judge([accept(KEY, 1), accept(OTHER, 1)])
+        load(ledger)
+        ledger.pointers.create_cut("now")
+        ledger.judge([accept(KEY, 2)])
+    for role in RIGHTS:
+        postgresql.execute(f"CREATE ROLE user_{prefix}{role} LOGIN IN ROLE {prefix}{role}")
+    yield lambda role: postgresql.url(str(make_url(url).database), f"user_{prefix}{role}")
+    with psycopg.connect(url, autocommit=True) as admin:
+        for role in RIGHTS:
+            admin.execute(f"DROP ROLE user_{prefix}{role}".encode())
+            admin.execute(f"DROP OWNED BY {prefix}{role}".encode())
+            admin.execute(f"DROP ROLE {prefix}{role}".encode())
+
+
+def test_a_loader_does_all_of_its_work(url_as: UrlAs) -> None:
+    """It plans, loads, hides, cuts and cleans up without a right on states beyond reading them."""
+    with open_ledger(url_as("loader")) as ledger:
+        assert load(ledger).replaced == (KEY,)
+        with open_ledger(url_as("validator")) as validator:
+            validator.judge([reject(OTHER, 1, again="r")])
+        assert ledger.pointers.hide() == [OTHER]
+        ledger.pointers.create_cut("later")
+        ledger.pointers.drop_cut("now")
+        unneeded = list(ledger.pointers.removable(timedelta(0)))
+        assert (
+            ledger.pointers.condemn(unneeded, timedelta(0))
+            == unneeded
+            == [artifact(KEY, 1), artifact(OTHER, 1)]
+        )
+        ledger.pointers.forget(unneeded)
+        assert list(ledger.pointers.differences()) == []
+        with pytest.raises(Permanent, match="permission denied"):
+            ledger.judge([accept(KEY, 3)])
+
+
+def test_a_consumer_reads_and_no_more(url_as: UrlAs) -> None:
+    """It sees what is published, at a cut too, with coverage and load records."""
+    with open_ledger(url_as("consumer")) as ledger:
+        pointers = ledger.pointers
+        assert seen(ledger) == seen(ledger, cut="now") == {KEY: run_id(1), OTHER: run_id(1)}
+        universe: Any = {"source": KEY.source, "customers": [KEY.customer_id], "since": SINCE, "until": UNTIL}
+        assert [each.kind for each in pointers.coverage(KEY.query_name, **universe)] == [
+            "behind",
+            "published",
+        ]
+        assert [each.key for each in pointers.load_records()] == [KEY, OTHER]
+        assert len(pointers.history(KEY)) == len(pointers.cuts()) == 1
+
+
+WRITES: dict[str, Callable[[Ledger], object]] = {
+    "swap": lambda ledger: ledger.pointers.swap([staged(KEY, 2)]),
+    "hide": lambda ledger: ledger.pointers.hide(),
+    "create a cut": lambda ledger: ledger.pointers.create_cut(),
+    "drop a cut": lambda ledger: ledger.pointers.drop_cut("now"),
+    "condemn": lambda ledger: ledger.pointers.condemn([artifact(KEY, 1)], timedelta(0)),
+    "forget": lambda ledger: ledger.pointers.forget([artifact(KEY, 1)]),
+}
+
+
+def test_nobody_else_publishes(url_as: UrlAs) -> None:
+    """A validator judges, an extractor extracts, a consumer reads, control decides; none sets a pointer."""
+    for role in RIGHTS.keys() - {"loader"}:
+        with open_ledger(url_as(role)) as ledger:
+            for name, write in WRITES.items():
+                with pytest.raises(Permanent, match="permission denied"):
+                    write(ledger)
+                    pytest.fail(f"{role} may {name}")
+
+
+def test_what_others_decide_gets_into_the_plan(url_as: UrlAs) -> None:
+    """The note of a changed authority is written with the rights of whoever changes it."""
+    with open_ledger(url_as("control")) as control, open_ledger(url_as("loader")) as loader:
+        load(loader)
+        control.rollback(KEY, run_id(1), actor="ann", reason="the second is worse")
+        assert load(loader).replaced == (KEY,)

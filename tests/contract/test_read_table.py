@@ -1,0 +1,220 @@
+"""`Book.table`, `Book.sql` and `Book.coverage` on each ledger: R-CON-1 to 3, and each consumer guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sealbook.book import Book
+from sealbook.errors import Corrupt, InvalidInput, Irreconcilable, NotFound
+from sealbook.model.publication import CoverageKind
+from sealbook.warehouse.layout import part_path
+from tests.support.ledger import accept, reject, run_id
+from tests.support.published import CONTRACTS, CUSTOMERS, FIRST_DAY, QUERY, key, open_book, publish, write
+
+KEYS = [key(customer, day) for customer in range(2) for day in range(3)]
+
+
+@pytest.fixture
+def book(ledger_url: str, tmp_path: Path) -> Iterator[Book]:
+    with open_book(ledger_url, tmp_path / "warehouse") as opened:
+        yield opened
+
+
+def put(book: Book, *arguments: object, **options: object) -> None:
+    publish(book.ledger, book.settings.warehouse, *arguments, **options)  # type: ignore[arg-type]
+
+
+def runs(table: pa.Table) -> dict[tuple[str, object], set[str]]:
+    """Return the runs that a table has of each partition."""
+    found: dict[tuple[str, object], set[str]] = {}
+    for row in table.select(["customer_id", "logical_date", "run_id"]).to_pylist():
+        found.setdefault((row["customer_id"], row["logical_date"]), set()).add(row["run_id"])
+    return found
+
+
+def test_guarantee_every_partition_gives_the_rows_of_exactly_one_run(book: Book) -> None:
+    """R-CON-1: key columns come from the ledger, rows from the artifact, in key order."""
+    put(book, KEYS, run=1)
+    put(book, KEYS[:2], run=2, rows=4)
+    table = book.table(QUERY)
+    assert table.num_rows == 2 * 4 + 4 * 10
+    assert runs(table) == {
+        (each.customer_id, each.logical_date): {run_id(2 if each in KEYS[:2] else 1)} for each in KEYS
+    }
+    assert set(zip(table["run_id"].to_pylist(), table["clicks"].to_pylist(), strict=True)) == {
+        (run_id(1), 1), (run_id(2), 2),
+    }  # fmt: skip
+    order = list(zip(table["customer_id"].to_pylist(), table["logical_date"].to_pylist(), strict=True))
+    assert order == sorted(order)
+    assert set(table["source"].to_pylist()) == {"demo"}
+
+
+def test_guarantee_only_a_pointer_whose_state_is_success_is_read(book: Book) -> None:
+    """R-WH-5, R-CON-3: a demotion takes the rows away, though no loader ran."""
+    put(book, KEYS)
+    book.ledger.judge([reject(KEYS[0], 1, again="r")])
+    assert (KEYS[0].customer_id, KEYS[0].logical_date) not in runs(book.table(QUERY))
+    assert book.sql(f"select count(*) n from {QUERY}").to_pylist() == [{"n": 50}]
+
+
+def test_guarantee_a_replacement_is_total(book: Book) -> None:
+    """Nothing of the old run is left, and nothing is there twice."""
+    put(book, KEYS[:1], run=1, rows=10)
+    put(book, KEYS[:1], run=2, rows=3)
+    assert book.table(QUERY)["clicks"].to_pylist() == [2, 2, 2]
+
+
+def test_guarantee_freshness_is_told_by_load_records(book: Book) -> None:
+    put(book, KEYS[:1], run=1)
+    [record] = book.ledger.pointers.load_records(query_name=QUERY)
+    assert (record.key, record.run_id, record.schema_version) == (KEYS[0], run_id(1), "1")
+    assert record.loaded_at.tzinfo is not None
+
+
+def test_guarantee_a_backfill_leaves_the_others_as_they_are(book: Book) -> None:
+    put(book, KEYS[1:])
+    before = book.table(QUERY)
+    put(book, KEYS[:1], run=2)
+    assert book.table(QUERY).slice(10) == before
+
+
+def test_what_is_behind_stays_readable_unless_strict(book: Book) -> None:
+    """R-CON-2."""
+    put(book, KEYS)
+    book.ledger.judge([accept(KEYS[0], 2)])
+    assert len(runs(book.table(QUERY))) == 6
+    assert len(runs(book.table(QUERY, strict=True))) == 5
+    assert book.sql(f"select * from {QUERY}", strict=True).num_rows == 50
+
+
+def test_a_cut_gives_the_same_rows_after_reloads(book: Book) -> None:
+    """R-WH-7."""
+    put(book, KEYS)
+    before = book.table(QUERY)
+    cut = book.ledger.pointers.create_cut()
+    put(book, KEYS, run=2)
+    book.ledger.judge([reject(KEYS[0], 2, again="r")])
+    assert book.table(QUERY, cut=cut.token) == before
+    assert book.sql(f"select sum(clicks) s from {QUERY}", cut=cut.token).to_pylist() == [{"s": 60}]
+
+
+def test_filters(book: Book) -> None:
+    put(book, KEYS)
+    day = KEYS[1].logical_date
+    assert book.table(QUERY, customers=["c1"]).num_rows == 30
+    assert book.table(QUERY, since=day, until=day).num_rows == 20
+    assert book.table(QUERY, customers=[]).num_rows == 0
+    assert book.table(QUERY, columns=["clicks", "customer_id"]).column_names == ["clicks", "customer_id"]
+    assert book.table(QUERY, columns=["customer_id"]).num_rows == 60
+    with pytest.raises(InvalidInput, match="since"):
+        book.table(QUERY, since=day, until=FIRST_DAY)
+
+
+def test_a_read_of_nothing_has_the_columns_of_the_present_version(book: Book) -> None:
+    empty = book.table(QUERY)
+    assert empty.num_rows == 0
+    assert "name" in empty.column_names
+    assert book.sql(f"select * from {QUERY}").column_names == empty.column_names
+
+
+def test_two_versions_side_by_side(book: Book) -> None:
+    """R-WH-6: the superset of columns, widened; null where a version has none."""
+    put(book, KEYS[:1], version="1", parts=3)
+    put(book, KEYS[1:2], version="2", rows=0)
+    put(book, KEYS[2:3], version="2")
+    table = book.table(QUERY)
+    assert table.schema.field("clicks").type == pa.int64()
+    assert table.schema.field("share").type == pa.float64()
+    assert table["schema_version"].to_pylist() == ["1"] * 10 + ["2"] * 10
+    assert table["id"].to_pylist() == [*range(10), *range(10)]
+    assert table["name"].null_count == 10 + 2
+    assert table["old"].null_count == 10
+    assert book.sql(f"select * from {QUERY}").to_pylist() == table.to_pylist()
+
+
+def test_versions_that_cannot_be_reconciled(book: Book) -> None:
+    put(book, KEYS[:1], version="2")
+    put(book, KEYS[1:2], version="3")
+    with pytest.raises(Irreconcilable, match="clicks"):
+        book.table(QUERY)
+    assert book.table(QUERY, columns=["id"]).num_rows == 20
+    assert book.table(QUERY, since=KEYS[1].logical_date).num_rows == 10
+
+
+def test_an_artifact_that_is_not_what_was_loaded(book: Book) -> None:
+    put(book, KEYS[:1])
+    [published] = book.ledger.pointers.published(QUERY)
+    file = Path(book.settings.warehouse) / part_path(published.location, 0)
+    write(book.settings.warehouse, KEYS[0], 1, contract=CONTRACTS["1"], rows=9)
+    with pytest.raises(Corrupt, match="9 rows, not 10"):
+        book.table(QUERY)
+    file.write_bytes(b"PAR1 no more")
+    with pytest.raises(Corrupt, match="cannot be read"):
+        book.table(QUERY)
+    file.unlink()
+    with pytest.raises(NotFound, match="is gone"):
+        book.table(QUERY)
+
+
+def test_an_unknown_query_names_the_known_ones(book: Book) -> None:
+    with pytest.raises(NotFound) as caught:
+        book.table("nothing")
+    assert "campaign_daily, clicks" in str(caught.value.remedy)
+
+
+def test_sql_reads_the_tables_it_mentions(book: Book) -> None:
+    put(book, KEYS)
+    answer = book.sql(
+        f"with x as (select * from demo.{QUERY} where customer_id = 'c1')"
+        " select count(*) n, min(run_id) r from x"
+    )
+    assert answer.to_pylist() == [{"n": 30, "r": run_id(1)}]
+    assert book.sql("select count(*) n from clicks").to_pylist() == [{"n": 0}]
+    with pytest.raises(InvalidInput) as caught:
+        book.sql("select * from nothing")
+    assert caught.value.remedy == "Tables: campaign_daily, clicks."
+    with pytest.raises(InvalidInput, match="syntax"):
+        book.sql("selec 1")
+
+
+def test_coverage_names_every_partition_and_why(book: Book) -> None:
+    """R-CON-3: published, behind, pending, failed, hidden, missing; configured customers, known days."""
+    put(book, [key(0, 0), key(0, 1), key(0, 2), key(0, 3)])
+    book.ledger.judge(
+        [accept(key(0, 1), 2), reject(key(0, 2), 1, again="r"), reject(key(0, 3), 1, again="r")]
+    )
+    book.ledger.requeue([key(0, 3)], actor="me", reason="test")
+    book.ledger.judge([reject(key(1, 0), 1, error="no rows"), accept(key(1, 1), 1)])
+    kinds = {each.key: each.kind for each in book.coverage(QUERY)}
+    assert len(kinds) == len(CUSTOMERS) * 4
+    assert kinds[key(0, 0)] is CoverageKind.PUBLISHED
+    assert kinds[key(0, 1)] is CoverageKind.BEHIND
+    assert kinds[key(0, 2)] is CoverageKind.FAILED
+    assert kinds[key(0, 3)] is CoverageKind.HIDDEN
+    assert kinds[key(1, 0)] is CoverageKind.FAILED
+    assert kinds[key(1, 1)] is CoverageKind.PENDING
+    assert kinds[key(2, 3)] is CoverageKind.MISSING
+    assert all(each.why for each in book.coverage(QUERY) if each.kind is not CoverageKind.PUBLISHED)
+    read = {(each.customer_id, each.logical_date) for each in book.coverage(QUERY) if each.run_id}
+    assert runs(book.table(QUERY)).keys() == read
+
+
+def test_coverage_of_nothing_known_is_of_the_days_asked_for(book: Book) -> None:
+    assert book.coverage(QUERY) == []
+    asked = book.coverage(QUERY, customers=["c9"], since=FIRST_DAY, until=FIRST_DAY)
+    assert [each.kind for each in asked] == [CoverageKind.MISSING]
+
+
+def test_on_an_object_store(s3_url: str, tmp_path: Path) -> None:
+    """The same rows from a bucket, also in SQL, with only what is asked for."""
+    with open_book(f"sqlite:///{tmp_path}/book.db", s3_url) as book:
+        put(book, KEYS[:2], parts=2)
+        put(book, KEYS[2:3], version="2")
+        table = book.table(QUERY)
+        assert table.num_rows == 30
+        assert book.sql(f"select * from {QUERY}").to_pylist() == table.to_pylist()
+        assert book.sql(f"select count(*) n from {QUERY} where run_id = 'x'").to_pylist() == [{"n": 0}]

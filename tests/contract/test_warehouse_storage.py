@@ -1,0 +1,76 @@
+"""The storage of artifacts, on a folder and on S3."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from sealbook.errors import NotFound
+from sealbook.warehouse.layout import DRAFTS
+from sealbook.warehouse.storage import ArtifactStore
+
+PATH = "demo/q/schema_version=1/part-00000.parquet"
+
+
+@pytest.fixture
+def store(raw_url: str) -> ArtifactStore:
+    """An empty warehouse on each kind of storage."""
+    return ArtifactStore.open(raw_url)
+
+
+def test_what_was_put_is_there_whole(store: ArtifactStore) -> None:
+    store.put_all({PATH: b"rows", f"{PATH}-2": b""})
+    store.settle()
+
+    opened = pickle.loads(pickle.dumps(store))
+    assert opened.get(PATH) == b"rows"
+    assert opened.sha256(PATH) == sha256(b"rows").hexdigest()
+    assert opened.sizes("demo") == {PATH: 4, f"{PATH}-2": 0}
+    assert opened.directories("demo") == ["demo/q"]
+
+
+def test_what_is_damaged_is_replaced(store: ArtifactStore) -> None:
+    store.put(PATH, b"damaged")
+    store.put(PATH, b"rows")
+
+    assert store.get(PATH) == b"rows"
+    assert store.sizes(DRAFTS) == {}
+
+
+def test_the_same_bytes_are_not_written_again(folder_url: str) -> None:
+    store = ArtifactStore.open(folder_url)
+    store.put(PATH, b"rows")
+    file = Path(folder_url) / PATH
+    os.utime(file, (1, 1))
+
+    store.put(PATH, b"rows")
+
+    assert file.stat().st_mtime == 1
+
+
+def test_deleting_leaves_no_empty_directories_and_forgives_what_is_gone(folder_url: str) -> None:
+    store = ArtifactStore.open(folder_url)
+    store.put(PATH, b"rows")
+
+    store.delete([PATH])
+    store.delete([PATH])
+
+    assert store.get(PATH) is None
+    assert [path.name for path in Path(folder_url).iterdir()] == [DRAFTS]
+    with pytest.raises(NotFound):
+        store.sha256(PATH)
+
+
+def test_a_draft_is_abandoned_once_it_is_old(folder_url: str) -> None:
+    store = ArtifactStore.open(folder_url)
+    old = f"{DRAFTS}/01J8ZQ6T5N8W3Y2V7R4K9M0XCE"
+    for path in (old, f"{DRAFTS}/somebody-elses"):
+        (Path(folder_url) / path).write_bytes(b"half")
+
+    assert store.abandoned_drafts(datetime.now(UTC) - timedelta(hours=1)) == [old]
+    assert store.abandoned_drafts(datetime(2000, 1, 1, tzinfo=UTC)) == []

@@ -1,0 +1,263 @@
+"""Loading on Spark: what is accepted is published, whole, once, and the same every time."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from sealbook.ledger import open_ledger
+from sealbook.raw import RawStore
+from sealbook.raw.layout import RunPaths
+from sealbook.warehouse import loading, orders
+from sealbook.warehouse.loading import Loading
+from sealbook.warehouse.results import Loaded, LoadEnding
+from sealbook.warehouse.staging import Stager, StagingResult, StagingTask
+from sealbook.warehouse.storage import ArtifactStore
+from tests.support.extraction import demo_keys, demo_queries
+from tests.support.loading import Warehouse, no_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+KEYS = demo_keys(customers=3, days=4)
+KEY = KEYS[0]
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    """An empty warehouse."""
+    with open_ledger(f"sqlite:///{tmp_path}/book.db") as ledger:
+        yield Warehouse(tmp_path, ledger)
+
+
+@pytest.fixture
+def loaded(spark: SparkSession, warehouse: Warehouse) -> Warehouse:
+    """A warehouse with one run of each partition published."""
+    warehouse.accept(KEYS, warehouse.seal(KEYS))
+    assert _endings(warehouse.load(spark).values()) == {LoadEnding.LOADED}
+    return warehouse
+
+
+def _endings(results: object) -> set[LoadEnding]:
+    return {result.ending for result in results}  # type: ignore[attr-defined]
+
+
+def test_rows_are_those_of_the_payload_in_its_order_with_the_types_of_the_contract(loaded: Warehouse) -> None:
+    """R-WH-2."""
+    raw = RawStore.open(loaded.raw_url)
+    contract = demo_queries()["campaign_daily"].contracts["1"]
+    for each in loaded.published():
+        [file] = loaded.parts(each)
+        table = pq.read_table(file, partitioning=None)
+        assert table.column_names == [column.name for column in contract.columns]
+        lines = [line.decode() for line in raw.read(each.key, each.run_id).lines()]
+        ids = [f'"campaign_id":{number},' for number in table.column("campaign_id").to_pylist()]
+        assert all(number in line for number, line in zip(ids, lines, strict=True))
+        assert set(table.column("segments_date").to_pylist()) == {each.logical_date}
+    loaded.check_intact()
+
+
+def test_with_nothing_to_do_spark_is_not_started(loaded: Warehouse) -> None:
+    loader = loaded.loader(no_spark)
+    plan = loader.plan()
+    assert len(plan) == 0
+    assert list(loader.load(plan)) == []
+
+
+def test_a_new_run_replaces_wholly_and_a_demotion_hides(spark: SparkSession, loaded: Warehouse) -> None:
+    """R-WH-1, R-WH-5: and nothing else is touched."""
+    before = {each.key: each for each in loaded.published()}
+    newer = loaded.seal([KEY], restatement=3)
+    loaded.accept([KEY], newer)
+    loaded.demote(KEYS[1], before[KEYS[1]].run_id)
+
+    results = loaded.load(spark)
+
+    assert {key: result.ending for key, result in results.items()} == {
+        KEY: LoadEnding.REPLACED,
+        KEYS[1]: LoadEnding.HIDDEN,
+    }
+    after = {each.key: each for each in loaded.published()}
+    assert after[KEY].run_id == newer
+    assert after.keys() == before.keys() - {KEYS[1]}
+    assert {key: after[key] for key in KEYS[2:]} == {key: before[key] for key in KEYS[2:]}
+
+
+def test_authority_that_moves_between_plan_and_swap_is_left_alone_and_reported(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    """R-WH-3."""
+    warehouse.accept(KEYS, warehouse.seal(KEYS))
+    loader = warehouse.loader(lambda: spark)
+    plan = loader.plan()
+    warehouse.accept([KEY], warehouse.seal([KEY], restatement=1))
+
+    results = {each.key: each for each in chain.from_iterable(loader.load(plan))}
+
+    assert results[KEY].ending is LoadEnding.SKIPPED
+    assert "moved on" in str(results[KEY].reason)
+    assert _endings(results[key] for key in KEYS[1:]) == {LoadEnding.LOADED}
+    assert KEY not in {each.key for each in warehouse.published()}
+    assert warehouse.load(spark)[KEY].ending is LoadEnding.LOADED
+
+
+def test_one_that_cannot_be_staged_leaves_the_others_alone(spark: SparkSession, warehouse: Warehouse) -> None:
+    run_id = warehouse.seal(KEYS)
+    warehouse.accept(KEYS[1:], run_id)
+    warehouse.accept([KEY], run_id, rows=6)  # not what the payload has
+    spoilt = KEYS[1]
+    payload = Path(warehouse.raw_url) / RunPaths(spoilt, run_id).payload
+    payload.write_bytes(payload.read_bytes().replace(b"MOBILE", b"mobile"))
+
+    results = warehouse.load(spark)
+
+    assert {key for key, result in results.items() if result.ending is LoadEnding.FAILED} == {KEY, spoilt}
+    assert "accepted with 6" in str(results[KEY].reason)
+    assert "not what was sealed" in str(results[spoilt].reason)
+    assert {each.key for each in warehouse.published()} == set(KEYS[2:])
+
+
+def test_a_schema_version_without_a_contract_is_refused_by_name(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    key = demo_keys(1, 1, "unknown_query")[0]
+    warehouse.accept([key], warehouse.seal(KEYS[:1]))
+
+    result = warehouse.load(spark)[key]
+
+    assert result.ending is LoadEnding.FAILED
+    assert "demo/unknown_query has no contract for schema_version '1'" in str(result.reason)
+
+
+def test_deleted_artifacts_come_back_with_the_same_bytes_and_the_same_record(
+    spark: SparkSession, loaded: Warehouse
+) -> None:
+    """R-WH-2: loaded_at included."""
+    files, records = loaded.files(), list(loaded.ledger.pointers.load_records())
+    published = loaded.published()
+    for each in published[:5]:
+        loaded.parts(each)[0].unlink()
+    damaged = loaded.parts(published[5])[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+
+    results = loaded.load(spark, again=True)
+
+    endings = {each.key: results[each.key].ending for each in published}
+    assert set(list(endings.values())[:6]) == {LoadEnding.REBUILT}
+    assert set(list(endings.values())[6:]) == {LoadEnding.UNCHANGED}
+    assert loaded.files() == files
+    assert list(loaded.ledger.pointers.load_records()) == records
+
+
+def test_a_rollback_publishes_the_earlier_artifact_without_writing_it_again(
+    spark: SparkSession, loaded: Warehouse
+) -> None:
+    first = next(each for each in loaded.published() if each.key == KEY)
+    loaded.accept([KEY], loaded.seal([KEY], restatement=2))
+    loaded.load(spark)
+    os.utime(loaded.parts(first)[0], (1, 1))
+
+    loaded.ledger.rollback(KEY, first.run_id, actor="a", reason="r")
+
+    assert loaded.load(spark)[KEY].ending is LoadEnding.REPLACED
+    assert next(each for each in loaded.published() if each.key == KEY) == first
+    assert loaded.parts(first)[0].stat().st_mtime == 1
+
+
+@pytest.mark.parametrize("part_bytes", [700, 64 * 1024 * 1024], ids=["split", "whole"])
+def test_bytes_depend_on_the_payload_alone(
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, part_bytes: int
+) -> None:
+    """R-WH-2: not on blocks, batches, tasks, or whether a payload was read whole or by slices."""
+    keys = [*KEYS[:3]]
+    warehouse.accept(keys, warehouse.seal(keys, rows=40), rows=40)
+    seen = []
+    for variant, (block_bytes, maybe_large, batch, per_task) in enumerate(
+        [(1 << 22, 1 << 30, 1000, 250), (1, 1 << 30, 1, 1), (5000, 0, 2, 2)]
+    ):
+        monkeypatch.setattr(orders, "_MAYBE_LARGE", maybe_large)
+        monkeypatch.setattr(orders, "_PER_TASK", per_task)
+        monkeypatch.setattr(loading, "_BATCH", batch)
+        folder = warehouse.folder / str(variant)
+        plan = warehouse.loader(lambda: spark).plan(again=True)
+        work = Loading(
+            warehouse.ledger.pointers,
+            {("demo", query.name): query for query in demo_queries().values()},
+            spark,
+            RawStore.open(warehouse.raw_url),
+            ArtifactStore.open(folder),
+            plan,
+            part_bytes=part_bytes,
+            block_bytes=block_bytes,
+        )
+        results: list[Loaded] = list(chain.from_iterable(work.results()))
+        assert _endings(results) == {LoadEnding.LOADED if variant == 0 else LoadEnding.REBUILT}
+        files = {
+            str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*.parquet"))
+        }
+        assert (len(files) > 3 * 10) is (part_bytes == 700)
+        seen.append(files)
+    assert seen[0] == seen[1] == seen[2]
+    rows = [pq.read_table(folder / path, partitioning=None).num_rows for path in seen[0]]
+    assert sum(rows) == 120
+
+
+@dataclass(frozen=True)
+class KilledOnce(Stager):
+    """Kills its worker process half-way through a task, the first time."""
+
+    marker: str = ""
+
+    def __call__(self, task: StagingTask) -> list[StagingResult]:
+        """Stage all, but die before the first result is handed over."""
+        results = super().__call__(task)
+        try:
+            Path(self.marker).touch(exist_ok=False)
+        except FileExistsError:
+            return results
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+
+def test_a_killed_worker_does_no_harm(
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-WH-4: Spark repeats the task, and staging is idempotent."""
+    warehouse.accept(KEYS, warehouse.seal(KEYS))
+    marker = warehouse.folder / "killed"
+    monkeypatch.setattr(loading, "Stager", partial(KilledOnce, marker=str(marker)))
+
+    results = warehouse.load(spark)
+
+    assert marker.exists()
+    assert _endings(results.values()) == {LoadEnding.LOADED}
+    warehouse.check_intact()
+
+
+def test_a_load_that_is_stopped_keeps_what_it_published_and_the_next_does_the_rest(
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-WH-4."""
+    monkeypatch.setattr(loading, "_BATCH", 1)
+    warehouse.accept(KEYS, warehouse.seal(KEYS))
+    loader = warehouse.loader(lambda: spark)
+    batches = loader.load(loader.plan())
+    first = next(batches)
+    batches.close()
+
+    assert len(warehouse.published()) >= len(first)
+    assert len(warehouse.published()) < len(KEYS)
+    warehouse.load(spark)
+    assert len(warehouse.published()) == len(KEYS)
+    warehouse.check_intact()

@@ -1,0 +1,105 @@
+"""R-WH-6: a read over several schema_versions gives all columns, widened; or names what it cannot."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealbook.errors import ConfigError, InvalidInput, Irreconcilable
+from sealbook.model.contract import ColumnType, Query
+from sealbook.spark.typed import arrow_type
+from sealbook.warehouse.schema import KEY_TYPES, arrow_schema, common_type, contracts_of, reconcile
+from tests.support.published import CONTRACTS, QUERY, contract
+
+INT, BIGINT, FLOAT, DOUBLE = ColumnType.INT, ColumnType.BIGINT, ColumnType.FLOAT, ColumnType.DOUBLE
+types = st.sampled_from(ColumnType)
+
+
+@pytest.mark.parametrize(
+    ("several", "common"),
+    [
+        ({INT, BIGINT}, BIGINT),
+        ({FLOAT, DOUBLE}, DOUBLE),
+        ({INT, DOUBLE}, DOUBLE),
+        ({INT, FLOAT}, DOUBLE),
+        ({INT, FLOAT, DOUBLE}, DOUBLE),
+        ({BIGINT, DOUBLE}, None),
+        ({BIGINT, FLOAT}, None),
+        ({INT, BIGINT, DOUBLE}, None),
+        ({ColumnType.DATE, ColumnType.TIMESTAMP}, None),
+        ({ColumnType.STRING, INT}, None),
+    ],
+)
+def test_widening_loses_nothing(several: set[ColumnType], common: ColumnType | None) -> None:
+    """R-WH-6: int to bigint, float to double; and nothing that would round a value."""
+    assert common_type(several) is common
+
+
+@given(types, types)
+def test_the_common_type_holds_the_extreme_values_of_both(one: ColumnType, other: ColumnType) -> None:
+    """R-WH-6: Arrow casts each type's extremes to the common one and back without loss."""
+    common = common_type([one, other])
+    assert common is common_type([other, one])
+    extremes = {
+        INT: [-(2**31), 2**31 - 1],
+        BIGINT: [-(2**63), 2**63 - 1],
+        FLOAT: [3.4028234663852886e38, 1.401298464324817e-45],
+    }
+    for each in (one, other):
+        if common is not None and each in extremes:
+            values = pa.array(extremes[each], arrow_type(each))
+            assert values.cast(arrow_type(common)).cast(arrow_type(each)) == values
+
+
+def test_one_version_gives_its_own_columns_after_those_of_the_key() -> None:
+    assert list(reconcile(QUERY, [CONTRACTS["1"]])) == [
+        *KEY_TYPES, "id", "clicks", "share", "at", "day", "old",
+    ]  # fmt: skip
+
+
+def test_several_versions_give_the_superset_in_the_order_of_the_first() -> None:
+    """R-WH-6: present version first, then what only older ones have."""
+    schema = reconcile(QUERY, [CONTRACTS["2"], CONTRACTS["1"]])
+    assert list(schema) == [*KEY_TYPES, "id", "name", "clicks", "share", "at", "day", "old"]
+    assert [schema[name] for name in ("id", "clicks", "share", "old")] == [
+        BIGINT, BIGINT, DOUBLE, ColumnType.BOOLEAN,
+    ]  # fmt: skip
+    assert arrow_schema(schema).field("logical_date").type == pa.date32()
+
+
+def test_what_cannot_be_reconciled_is_named() -> None:
+    """R-WH-6: query, column, versions and types."""
+    with pytest.raises(Irreconcilable) as caught:
+        reconcile(QUERY, [CONTRACTS["2"], CONTRACTS["3"]])
+    for said in (QUERY, "clicks", "bigint in schema_version 2", "string in schema_version 3"):
+        assert said in str(caught.value)
+
+
+def test_a_column_that_is_not_asked_for_need_not_be_reconciled() -> None:
+    both = [CONTRACTS["2"], CONTRACTS["3"]]
+    assert reconcile(QUERY, both, ["id", "run_id"]) == {"id": BIGINT, "run_id": ColumnType.STRING}
+
+
+@pytest.mark.parametrize("names", ["id", [], ["id", "id"], ["nothing"]])
+def test_columns_that_cannot_be_asked_for(names: object) -> None:
+    with pytest.raises(InvalidInput):
+        reconcile(QUERY, [CONTRACTS["1"]], names)  # type: ignore[arg-type]
+
+
+@given(st.permutations(["1", "2"]))
+def test_the_order_of_columns_does_not_depend_on_that_of_versions(versions: list[str]) -> None:
+    query = Query("demo", QUERY, "select", "2", CONTRACTS)
+    assert [each.schema_version for each in contracts_of(query, versions)] == ["2", "1"]
+
+
+def test_nothing_published_gives_the_present_version() -> None:
+    query = Query("demo", QUERY, "select", "2", CONTRACTS)
+    assert contracts_of(query, []) == [CONTRACTS["2"]]
+
+
+def test_a_published_version_without_a_contract_is_named() -> None:
+    query = Query("demo", QUERY, "select", "1", {"1": contract("1", id="int")})
+    with pytest.raises(ConfigError, match="schema_version 7"):
+        contracts_of(query, ["1", "7"])

@@ -1,0 +1,58 @@
+"""How runs are laid out over tasks."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealbook.spark.reading import Digest, Slice
+from sealbook.validate.layout import Layout
+from sealbook.validate.selection import Candidate
+from tests.support.validation import RUN, key
+
+SIZES = st.lists(st.integers(0, 64 * 1024 * 1024), max_size=50)
+
+
+def candidates(sizes: list[int]) -> list[tuple[int, Candidate]]:
+    return [(ordinal, Candidate(key(ordinal), RUN, size)) for ordinal, size in enumerate(sizes)]
+
+
+@given(SIZES, st.integers(1, 8))
+def test_each_run_is_in_one_bin_and_no_bin_is_empty(sizes: list[int], cores: int) -> None:
+    bins = Layout(cores).bins(candidates(sizes))
+
+    assert [unit.ordinal for units in bins for unit in units] == list(range(len(sizes)))
+    assert all(bins)
+
+
+def test_bins_have_about_equal_bytes() -> None:
+    sizes = [number % 7 * 100_000 for number in range(2_000)]
+    bins = Layout(cores=4).bins(candidates(sizes))
+
+    weights = [sum(sizes[unit.ordinal] for unit in units) for units in bins]
+    assert len(bins) >= 16
+    assert max(weights[:-1]) < 1.1 * min(weights[:-1])
+
+
+def test_many_small_runs_are_few_tasks_and_large_ones_do_not_share() -> None:
+    small = Layout(cores=2).bins(candidates([1_000] * 300))
+    large = Layout(cores=2).bins(candidates([60 * 1024 * 1024] * 3))
+
+    assert len(small) <= 10
+    assert [len(units) for units in large] == [1, 1, 1]
+
+
+def test_a_large_payload_is_cut_into_slices_and_its_digest() -> None:
+    layout = Layout(cores=2, sliced_above=100, slice_bytes=40)
+    [(ordinal, candidate)] = candidates([101])
+    assert layout.is_sliced(candidate)
+    assert not layout.is_sliced(Candidate(key(), RUN, 100))
+
+    units = [unit for [unit] in layout.slices([(ordinal, candidate)])]
+
+    assert units == [
+        Slice(0, key(0), RUN, 0, 0, 40),
+        Slice(0, key(0), RUN, 1, 40, 80),
+        Slice(0, key(0), RUN, 2, 80, 101),
+        Digest(0, key(0), RUN, 3),
+    ]
