@@ -1,4 +1,4 @@
-"""R-STATE-2: on PostgreSQL only the loader publishes, and it can do all of its work; readers can do theirs."""
+"""R-STATE-2: on PostgreSQL only the loader publishes, and it can do all its work; readers can do theirs."""
 
 from __future__ import annotations
 
@@ -89,10 +89,9 @@ def test_nobody_else_publishes(url_as: UrlAs) -> None:
     """A validator judges, an extractor extracts, a consumer reads, control decides; none sets a pointer."""
     for role in RIGHTS.keys() - {"loader"}:
         with open_ledger(url_as(role)) as ledger:
-            for name, write in WRITES.items():
+            for write in WRITES.values():
                 with pytest.raises(Permanent, match="permission denied"):
                     write(ledger)
-                    pytest.fail(f"{role} may {name}")
 
 
 def test_what_others_decide_gets_into_the_plan(url_as: UrlAs) -> None:

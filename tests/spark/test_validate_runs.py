@@ -18,7 +18,6 @@ from tests.support.validation import (
     CONTRACT,
     LATER_RUN,
     LATEST_RUN,
-    QUERY,
     RUN,
     Bench,
     key,
