@@ -25,7 +25,7 @@ from sealbook.errors import (
 )
 from sealbook.model import PartitionKey, Verdict
 from tests.support.books import SETTINGS, changed, write_book
-from tests.support.cli import SEALBOOK, run, run_process
+from tests.support.cli import SEALBOOK, interruptible, run, run_process
 
 SECRET = "hunter2"
 
@@ -181,7 +181,13 @@ def long_list(tmp_path: Path) -> Path:
 def half_read(folder: Path, form: str) -> Iterator[subprocess.Popen[bytes]]:
     """List all states, and read the first line: the command is then at work, and waits for its reader."""
     command = [str(SEALBOOK), "state", "inspect", "--format", form]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=interruptible,
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         yield process

@@ -15,7 +15,7 @@ from sealbook.clock import new_run_id
 from sealbook.model import RunId
 from sealbook.model.pipeline_events import PipelineStep, run_started, step_started
 from tests.support.books import write_book
-from tests.support.cli import SEALBOOK, run
+from tests.support.cli import SEALBOOK, interruptible, run
 
 
 @pytest.fixture
@@ -70,6 +70,7 @@ def test_follow_goes_on_with_what_comes_until_ctrl_c(book: Path, run_id: RunId) 
         cwd=book,
         stdout=subprocess.PIPE,
         text=True,
+        preexec_fn=interruptible,
     ) as process:
         assert process.stdout is not None
         first = [json.loads(process.stdout.readline()) for _ in range(2)]

@@ -14,7 +14,7 @@ import yaml
 from sealbook.clock import new_run_id
 from sealbook.extract.sources.demo import demo_configuration
 from sealbook.raw import RawStore
-from tests.support.cli import SEALBOOK, Ran, run
+from tests.support.cli import SEALBOOK, Ran, interruptible, run
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
@@ -156,7 +156,12 @@ def test_ctrl_c_stops_cleanly_and_leaves_nothing_half_sealed(tmp_path: Path) -> 
     run_id = str(new_run_id())
     span = ("--since", "2026-01-01", "--until", "2026-03-31", "--run-id", run_id)
     with subprocess.Popen(
-        [SEALBOOK, "extract", *span], cwd=book, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [SEALBOOK, "extract", *span],
+        cwd=book,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=interruptible,
     ) as process:
         store = RawStore.open(str(book / "raw"))
         deadline = time.monotonic() + 120

@@ -15,8 +15,8 @@ README = (ROOT / "README.md").read_text()
 
 def test_the_commands_and_the_program_of_the_readme(tmp_path: Path) -> None:
     commands = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[0]
-    setup, rest = commands.split("\n", 1)
-    assert setup.startswith("make setup")  # it made the environment that this test runs in
+    demo, rest = commands.split("\n", 1)
+    assert demo.startswith("make demo")  # test_cli_demo runs it, in the environment that it makes
     (tmp_path / ".venv").symlink_to(Path(sys.prefix))
     ended = subprocess.run(["sh", "-e", "-c", rest], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr

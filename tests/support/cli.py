@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -53,6 +54,11 @@ def run_process(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None
     with _environment(env):
         ended = subprocess.run([SEALBOOK, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60)
     return Ran(ended.returncode, ended.stdout, ended.stderr)
+
+
+def interruptible() -> None:
+    """Let Ctrl-C reach a new process (its `preexec_fn`), also where the tests run in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class _Captured(io.TextIOWrapper):
