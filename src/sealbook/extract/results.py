@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from sealbook.errors import QuotaExceeded, Transient
 from sealbook.model import PartitionKey, RunId
-from sealbook.raw import RawMetadata
+
+if TYPE_CHECKING:
+    from sealbook.raw import RawMetadata  # which loads obstore; `sealbook --help` needs neither
 
 
 class Ending(StrEnum):
