@@ -20,8 +20,9 @@ from sqlalchemy import (
 from sealbook.ledger.tables import metadata
 from sealbook.ledger.types import Name, UtcTimestamp
 
-# PostgreSQL's json keeps the text as it came; jsonb would turn 1e23 into another number.
-_Json = JSON(none_as_null=True)
+# JSON is kept as the text that it came as. PostgreSQL's jsonb would turn 1e23 into another number; so would
+# a column that SQLite takes for a numeric one, 0.0.
+_Json = Text().with_variant(JSON(), "postgresql")
 _Number = BigInteger().with_variant(Integer, "sqlite")
 
 run_head = Table(

@@ -11,6 +11,7 @@ revision = "0002"
 down_revision = "0001"
 
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+JSON_TEXT = sa.Text().with_variant(sa.JSON(), "postgresql")
 NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
@@ -49,14 +50,14 @@ def _create_log() -> None:
         sa.Column("engine_attempt_id", sa.Text),
         sa.Column("plan_version", sa.Text, nullable=False),
         sa.Column("idempotency_key", NAME, nullable=False),
-        sa.Column("event_data", sa.JSON, nullable=False),
+        sa.Column("event_data", JSON_TEXT, nullable=False),
         sa.Column("emitted_at", UtcTimestamp, nullable=False),
         sa.Column("persisted_at", UtcTimestamp, nullable=False),
         sa.Column("adapter_version", sa.Text),
-        sa.Column("engine_run_ref", sa.JSON),
+        sa.Column("engine_run_ref", JSON_TEXT),
         sa.Column("caused_by_signal_id", sa.Text),
         sa.Column("parent_event_id", sa.Text),
-        sa.Column("extra", sa.JSON),
+        sa.Column("extra", JSON_TEXT),
         sa.PrimaryKeyConstraint("position", name="run_event_pkey"),
         sa.UniqueConstraint("run_id", "run_seq", name="run_event_seq"),
         sa.UniqueConstraint("run_id", "idempotency_key", name="run_event_key"),
