@@ -211,9 +211,11 @@ class PointerMachine(RuleBasedStateMachine):
         listed = sorted(self.reference.files | set(self.pointers.removable(retain)), key=str)
         condemned = self.pointers.condemn(listed, retain)
         for each in condemned:
-            if each not in self.doomed:
+            if (
+                each not in self.doomed
+            ):  # what a clean-up that was killed had condemned is finished, come what may
                 assert each != self.authorities().get(each.key)
-            assert self.reference.closed.get(each, NOW - RETAIN) <= self.now - retain
+                assert self.reference.closed.get(each, NOW - RETAIN) <= self.now - retain
         self.doomed = list({*self.doomed, *condemned})
         self.taken.update(condemned)
 
