@@ -84,11 +84,12 @@ def at_statement(ledger: Ledger, number: int, act: Callable[[Connection], object
 def test_a_connection_lost_before_commit_is_replaced(url: str) -> None:
     """R-STATE-6: whatever was under way left no trace, so it is done again; each verdict counts once."""
     with open_ledger(url) as ledger:
+        ledger.judge([accept(KEY, 1)])
         with at_statement(ledger, 0, lambda _: None) as executed:
-            ledger.judge([accept(KEY, 1)])
+            ledger.judge([accept(KEY, 2)])
         in_all = len(executed)
         for number in range(1, in_all + 1):
-            run = number + 1
+            run = number + 2
             with at_statement(ledger, number, lambda connection: terminate(url, connection)) as executed:
                 states = ledger.judge([accept(KEY, run), reject(OTHER, run)])
             assert len(executed) == number + in_all

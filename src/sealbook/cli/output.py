@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from sealbook.cli.table import Column
 
 T = TypeVar("T")
+
+
+@runtime_checkable
+class _NamedTuple(Protocol):
+    def _asdict(self) -> dict[str, Any]: ...
 
 
 class Format(StrEnum):
@@ -34,7 +39,7 @@ def show(records: Iterable[T], columns: Sequence[Column[T]], form: Format) -> No
 
 
 def show_json(records: Iterable[object]) -> None:
-    """Stream a JSON list of objects, one a line, to stdout."""
+    """Stream a JSON list of objects, one a line, to stdout; a named tuple is an object too."""
     import msgspec
 
     encode = msgspec.json.Encoder(enc_hook=_plain_text).encode
@@ -43,7 +48,7 @@ def show_json(records: Iterable[object]) -> None:
     separator = b"[\n"
     for record in records:
         out.write(separator)
-        out.write(encode(record))
+        out.write(encode(record._asdict() if isinstance(record, _NamedTuple) else record))
         separator = b",\n"
     out.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
     out.flush()

@@ -68,7 +68,7 @@ def plan(
 def show_plan(items: Iterable[PlanItem], form: Format) -> None:
     """Print what a load has to do."""
     if form is Format.JSON:
-        show_json(item._asdict() for item in items)
+        show_json(items)
         return
     columns: list[Column[PlanItem]] = [
         Column("partition", lambda item: item.key),
@@ -160,7 +160,7 @@ def records(
             Column("digest", lambda each: each.digest[:12], spare=4),
         ]
         if form is Format.JSON:
-            show_json(each._asdict() for each in islice(found, limit))
+            show_json(islice(found, limit))
         else:
             print_table(islice(found, limit), columns)
 

@@ -83,6 +83,11 @@ def update_rows(connection: Connection, table: Table, rows: Rows, columns: tuple
         _update_each(table, columns).execute(connection, rows)
 
 
+def upsert_rows(connection: Connection, table: Table, rows: Rows, columns: tuple[str, ...]) -> None:
+    """Insert rows on SQLite; where a primary key is there already, update these columns of its row."""
+    _upsert_each(table, columns).execute(connection, rows)
+
+
 def _execute_incoming(connection: Connection, statement: Executable, table: Table, rows: Rows) -> None:
     names = [each.name for each in table.c]
     for start in range(0, len(rows), _ROWS_A_STATEMENT):
@@ -113,6 +118,13 @@ def _update_each(table: Table, columns: tuple[str, ...]) -> _EachRow:
     same = [each == _parameter(each) for each in table.primary_key]
     changes = {name: _parameter(table.c[name]) for name in columns}
     return _EachRow(table, update(table).where(*same).values(changes))
+
+
+@cache
+def _upsert_each(table: Table, columns: tuple[str, ...]) -> _EachRow:
+    statement = sqlite.insert(table).values({each.name: _parameter(each) for each in table.c})
+    changes = {name: statement.excluded[name] for name in columns}
+    return _EachRow(table, statement.on_conflict_do_update(index_elements=table.primary_key, set_=changes))
 
 
 def _parameter(each: Column[Any]) -> BindParameter[Any]:

@@ -2,69 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, PoolProxiedConnection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from sealbook.ledger.engine import Database
 
 T = TypeVar("T")
 
-Execute = Callable[[str, Any], Iterable[Any]]
-"""Execute a statement with parameters, or with a list of them, and return its rows."""
+Rows = list[tuple[Any, ...]]
 
 
-def within(connection: Connection) -> Execute:
-    """Return the means to execute in a transaction that SQLAlchemy has begun."""
+class Driver(Protocol):
+    """The means to execute a driver's statements in a transaction."""
 
-    def execute(statement: str, parameters: Any) -> Iterable[Any]:
-        result = connection.exec_driver_sql(statement, parameters)
-        return result.all() if result.returns_rows else ()
+    @property
+    def dialect(self) -> str:
+        """The database that it talks to."""
 
-    return execute
+    def rows(self, statement: str, parameters: Sequence[Any]) -> Rows:
+        """Execute a statement and return its rows."""
+
+    def many(self, statement: str, parameters: Rows) -> None:
+        """Execute a statement for each of many parameters."""
+
+    def try_many(self, statement: str, parameters: Rows) -> bool:
+        """Do the same, or nothing at all if a constraint refuses one of them; tell which it was."""
 
 
-def write_idempotent(database: Database, work: Callable[[Execute], T]) -> T:
+class Within:
+    """The driver in a transaction that SQLAlchemy has begun."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.dialect = connection.dialect.name
+        self._connection = connection
+
+    def rows(self, statement: str, parameters: Sequence[Any]) -> Rows:
+        """Execute a statement and return its rows."""
+        result = self._connection.exec_driver_sql(statement, tuple(parameters))
+        return [tuple(row) for row in result] if result.returns_rows else []
+
+    def many(self, statement: str, parameters: Rows) -> None:
+        """Execute a statement for each of many parameters."""
+        self._connection.exec_driver_sql(statement, parameters)
+
+    def try_many(self, statement: str, parameters: Rows) -> bool:
+        """Do the same, or nothing at all if a constraint refuses one of them; tell which it was."""
+        try:
+            with self._connection.begin_nested():
+                self.many(statement, parameters)
+        except IntegrityError:
+            return False
+        return True
+
+
+class _Cursor:
+    """A connection's own cursor."""
+
+    def __init__(self, dialect: str, connection: PoolProxiedConnection, refused: type[Exception]) -> None:
+        self.dialect = dialect
+        self._connection = connection
+        self._cursor: Any = connection.cursor()
+        self.refused = refused
+
+    def execute(self, statement: str) -> None:
+        self._cursor.execute(statement)
+
+    def roll_back(self) -> None:
+        self._connection.rollback()  # which does nothing where SQLite has rolled back by itself
+
+    def rows(self, statement: str, parameters: Sequence[Any]) -> Rows:
+        found: Rows = self._cursor.execute(statement, parameters).fetchall()
+        return found
+
+    def many(self, statement: str, parameters: Rows) -> None:
+        self._cursor.executemany(statement, parameters)
+
+    def try_many(self, statement: str, parameters: Rows) -> bool:
+        self.execute("SAVEPOINT many")
+        try:
+            self.many(statement, parameters)
+        except self.refused:
+            self.execute("ROLLBACK TO many")
+            return False
+        finally:
+            self.execute("RELEASE many")
+        return True
+
+
+def write_idempotent(database: Database, work: Callable[[Driver], T]) -> T:
     """Do work that changes nothing when it is done again, so that even a lost commit can be repeated.
 
     On SQLite it is one transaction. On PostgreSQL each statement is one, and takes one round trip.
     """
-    return database.repeated(lambda: _write_once(database, work))
+    return database.repeated(lambda: _with_cursor(database, lambda cursor: _transact(cursor, work)))
 
 
-def _write_once(database: Database, work: Callable[[Execute], T]) -> T:
+def try_statement(database: Database, statement: str, parameters: Sequence[Any]) -> Rows | None:
+    """Execute a statement that commits by itself, and return its rows; None if a constraint refuses it."""
+
+    def work(cursor: _Cursor) -> Rows | None:
+        try:
+            return cursor.rows(statement, parameters)
+        except cursor.refused:
+            return None
+
+    return database.repeated(lambda: _with_cursor(database, work))
+
+
+def _with_cursor(database: Database, work: Callable[[_Cursor], T]) -> T:
+    dbapi = database.autocommit.dialect.loaded_dbapi
     connection: PoolProxiedConnection | None = None
     try:
         connection = database.autocommit.raw_connection()
-        return _transact(database.dialect, connection, work)
-    except database.autocommit.dialect.loaded_dbapi.Error as error:
+        return work(_Cursor(database.dialect, connection, dbapi.IntegrityError))
+    except dbapi.Error as error:
         raise _as_sqlalchemy_does(database, error, connection) from error
     finally:
         if connection is not None:
             connection.close()
 
 
-def _transact(dialect: str, connection: PoolProxiedConnection, work: Callable[[Execute], T]) -> T:
-    cursor: Any = connection.cursor()
-
-    def execute(statement: str, parameters: Any) -> Iterable[Any]:
-        if isinstance(parameters, list):
-            cursor.executemany(statement, parameters)
-            return ()
-        rows: list[Any] = cursor.execute(statement, parameters).fetchall()
-        return rows
-
-    if dialect == "postgresql":
-        return work(execute)
+def _transact(cursor: _Cursor, work: Callable[[Driver], T]) -> T:
+    if cursor.dialect == "postgresql":
+        return work(cursor)
     cursor.execute("BEGIN IMMEDIATE")
     try:
-        result = work(execute)
+        result = work(cursor)
+        cursor.execute("COMMIT")
     except BaseException:
-        connection.rollback()
+        cursor.roll_back()
         raise
-    connection.commit()
     return result
 
 

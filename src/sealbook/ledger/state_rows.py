@@ -1,6 +1,7 @@
-"""Rows of partition_state inside a writer's transaction: reserved, locked and written.
+"""Rows of partition_state inside a writer's transaction: held and written.
 
-Every writer takes its rows in key order, so no two of them can wait for each other.
+On PostgreSQL every writer takes its rows in key order, so no two of them can wait for each other. On SQLite
+one transaction writes at a time, and holds everything.
 """
 
 from __future__ import annotations
@@ -12,38 +13,55 @@ from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Executable, FromClause, and_, bindparam, literal, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql
 
-from sealbook.ledger.bulk import encode_rows, incoming, update_rows
-from sealbook.ledger.tables import KEY, partition_state
+from sealbook.ledger.bulk import encode_rows, incoming, update_rows, upsert_rows
+from sealbook.ledger.tables import JUDGED, KEY, partition_state
 from sealbook.model import PartitionKey, PartitionState, Status
 
 _KEY_COLUMNS = [partition_state.c[name] for name in KEY]
 
 _key_values = attrgetter(*KEY)
-_state_values = attrgetter(*(column.name for column in partition_state.c))
 
 
-def reserve(connection: Connection, keys: Iterable[PartitionKey], at: datetime) -> None:
-    """Give every key a row, so that there is something to lock; of racing writers, the later ones wait."""
-    rows = encode_rows(map(key_row, keys))
-    connection.execute(_reservation(connection.dialect.name), {**rows, "at": at})
+def hold(
+    connection: Connection, keys: Iterable[PartitionKey], at: datetime
+) -> dict[PartitionKey, PartitionState]:
+    """Return the state of every key, pending where there was no row, and let nobody else change them."""
+    wanted = list(keys)
+    if connection.dialect.name == "postgresql":
+        # Every key gets a row, so that there is something to lock; of racing writers, the later ones wait.
+        connection.execute(_reservation(), {**encode_rows(map(key_row, wanted)), "at": at})
+    states = {key: PartitionState.pending(key) for key in wanted}
+    states.update(lock(connection, wanted))
+    return states
 
 
 def lock(connection: Connection, keys: Iterable[PartitionKey]) -> dict[PartitionKey, PartitionState]:
     """Lock these keys' rows until the transaction ends, and return them; a key may have none."""
-    rows = connection.execute(_locking(connection.dialect.name), encode_rows(map(key_row, keys)))
-    return {PartitionKey(*row[:4]): PartitionState(*row) for row in rows}
+    by_values = {_key_values(key): key for key in keys}
+    rows = connection.execute(_locking(connection.dialect.name), encode_rows(map(_named, by_values)))
+    return {by_values[row[:4]]: PartitionState(*row) for row in map(tuple, rows)}
+
+
+def write_held(connection: Connection, states: Iterable[PartitionState]) -> None:
+    """Write what verdicts change of states that this transaction holds."""
+    write = update_rows if connection.dialect.name == "postgresql" else upsert_rows
+    write(connection, partition_state, list(states), JUDGED)
 
 
 def write(connection: Connection, states: Iterable[PartitionState], columns: tuple[str, ...]) -> None:
-    """Write columns of states back to rows that this transaction holds."""
-    update_rows(connection, partition_state, [_state_values(state) for state in states], columns)
+    """Write columns of states back to rows that this transaction has locked."""
+    update_rows(connection, partition_state, list(states), columns)
 
 
 def key_row(key: PartitionKey) -> dict[str, Any]:
     """Return the columns of a key, for a bulk statement."""
-    return dict(zip(KEY, _key_values(key), strict=True))
+    return _named(_key_values(key))
+
+
+def _named(values: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip(KEY, values, strict=True))
 
 
 def same(left: FromClause, right: FromClause, *columns: str) -> ColumnElement[bool]:
@@ -52,14 +70,12 @@ def same(left: FromClause, right: FromClause, *columns: str) -> ColumnElement[bo
 
 
 @cache
-def _reservation(dialect: str) -> Executable:
-    asked = incoming(dialect, _KEY_COLUMNS)
+def _reservation() -> Executable:
+    asked = incoming("postgresql", _KEY_COLUMNS)
     key = [asked.c[name] for name in KEY]
     at = bindparam("at", type_=partition_state.c.updated_at.type)
-    # `WHERE true` keeps SQLite from reading ON CONFLICT as the ON of a join.
-    pending = select(*key, literal(Status.PENDING.value), at).where(literal(True)).order_by(*key)
-    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    statement = insert(partition_state).from_select([*KEY, "status", "updated_at"], pending)
+    pending = select(*key, literal(Status.PENDING.value), at).order_by(*key)
+    statement = postgresql.insert(partition_state).from_select([*KEY, "status", "updated_at"], pending)
     return statement.on_conflict_do_nothing()
 
 

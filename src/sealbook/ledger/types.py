@@ -91,6 +91,7 @@ def in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
+@lru_cache(maxsize=1_000)  # what is written in one call has one time
 def utc_text(moment: datetime) -> str:
     """Return the text form that both databases read, always with microseconds."""
     return in_utc(moment).isoformat(timespec="microseconds")

@@ -14,7 +14,7 @@ from sealbook.ledger import state_rows
 from sealbook.ledger.bulk import encode_rows, incoming, insert_rows
 from sealbook.ledger.engine import Database
 from sealbook.ledger.events.append import append
-from sealbook.ledger.tables import JUDGED, KEY, attempt
+from sealbook.ledger.tables import KEY, attempt
 from sealbook.ledger.types import in_utc
 from sealbook.model import PartitionKey, PartitionState, Verdict, next_state
 from sealbook.model.events import RunEvent
@@ -50,11 +50,9 @@ _Finding = tuple[str, str | None, int | None]
 
 
 def _judge(connection: Connection, verdicts: Sequence[Verdict], clock: Clock) -> list[PartitionState]:
-    keys = {verdict.key for verdict in verdicts}
-    state_rows.reserve(connection, keys, in_utc(clock()))
-    states = state_rows.lock(connection, keys)
+    states = state_rows.hold(connection, {verdict.key for verdict in verdicts}, in_utc(clock()))
     at = in_utc(clock())  # once the locks are held, so that a later attempt has a later time
-    recorded = _recorded(connection, verdicts)
+    recorded = _recorded(connection, [each for each in verdicts if states[each.key].attempt_count])
     results: list[PartitionState] = []
     changed: dict[PartitionKey, PartitionState] = {}
     attempts: list[tuple[object, ...]] = []
@@ -72,7 +70,7 @@ def _judge(connection: Connection, verdicts: Sequence[Verdict], clock: Clock) ->
             raise _conflict(verdict, known)
         results.append(states[verdict.key])
     if attempts:
-        state_rows.write(connection, changed.values(), JUDGED)
+        state_rows.write_held(connection, changed.values())
         insert_rows(connection, attempt, attempts)
         append(connection, events, at)
     return results
@@ -80,6 +78,8 @@ def _judge(connection: Connection, verdicts: Sequence[Verdict], clock: Clock) ->
 
 def _recorded(connection: Connection, verdicts: Sequence[Verdict]) -> dict[_Identity, _Finding]:
     """Return what was found earlier about the runs that are judged now."""
+    if not verdicts:
+        return {}
     runs = {(verdict.key, verdict.run_id) for verdict in verdicts}
     asked = encode_rows(state_rows.key_row(key) | {"run_id": run_id} for key, run_id in runs)
     rows = connection.execute(_recorded_findings(connection.dialect.name), asked)

@@ -152,24 +152,25 @@ def partition_judged(
 
     The checks stay with the attempt in the ledger; the event is what others need to follow along.
     """
+    current_run_id = state.current_run_id
     data = {
         "partition": str(verdict.key),
-        "outcome": verdict.outcome,
+        "outcome": verdict.outcome.value,
         "schemaVersion": verdict.schema_version,
         "recordCount": verdict.record_count,
         "error": verdict.error_message,
         "validatorVersion": verdict.validator_version,
         "revalidationId": verdict.revalidation_id,
-        "status": state.status,
-        "currentRunId": state.current_run_id,
+        "status": state.status.value,
+        "currentRunId": None if current_run_id is None else str.__str__(current_run_id),
     }
-    return RunEvent.new(
+    return RunEvent.trusted(
         verdict.run_id,
         EventType.PARTITION_JUDGED,
         _step_id(PipelineStep.VALIDATE, verdict.key),
         attempt,
-        event_data={name: value for name, value in data.items() if value is not None},
-        emitted_at=emitted_at,
+        {name: value for name, value in data.items() if value is not None},
+        emitted_at,
     )
 
 
@@ -196,14 +197,9 @@ def partition_published(
         "location": location,
     }
     if replaced_run_id is not None:
-        data["replacedRunId"] = replaced_run_id
-    return RunEvent.new(
-        run_id,
-        EventType.PARTITION_PUBLISHED,
-        _step_id(PipelineStep.LOAD, key),
-        attempt,
-        event_data=data,
-        emitted_at=emitted_at,
+        data["replacedRunId"] = str.__str__(replaced_run_id)
+    return RunEvent.trusted(
+        run_id, EventType.PARTITION_PUBLISHED, _step_id(PipelineStep.LOAD, key), attempt, data, emitted_at
     )
 
 
@@ -245,4 +241,4 @@ def partition_requeued(
 
 
 def _step_id(step: PipelineStep, key: PartitionKey) -> str:
-    return f"{step}/{key}"
+    return f"{step.value}/{key}"

@@ -6,19 +6,20 @@ SQLite, where only one can write at a time, it is the transaction itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, bindparam, func, literal_column, select, tuple_
+from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, select, tuple_
 from sqlalchemy.dialects import sqlite
 
-from sealbook.ledger.driver import Execute, within
+from sealbook.ledger.driver import Driver, Rows, Within, try_statement, write_idempotent
+from sealbook.ledger.engine import Database
 from sealbook.ledger.events.port import AppendResult
 from sealbook.ledger.events.rows import JSON_COLUMNS, payload, row_values
-from sealbook.ledger.events.tables import run_event, run_head
+from sealbook.ledger.events.tables import retired_run, run_event
 from sealbook.ledger.types import json_text, utc_text
 from sealbook.model.events import RunEvent
 
@@ -43,20 +44,34 @@ def append(connection: Connection, events: Sequence[RunEvent], at: datetime) -> 
     The heads of their runs stay locked until the transaction ends. So append once, after all other writes:
     then all transactions take their locks in one order, and none waits for a run longer than it must.
     """
-    return append_with(within(connection), connection.dialect.name, events, at) if events else []
+    return append_with(Within(connection), events, at) if events else []
 
 
-def append_with(
-    execute: Execute, dialect: str, events: Sequence[RunEvent], at: datetime
-) -> list[AppendResult]:
+def append_one(database: Database, event: RunEvent, at: datetime) -> AppendResult:
+    """Append an event in a transaction of its own."""
+    if database.dialect == "sqlite":
+        position, run_id, _, *others = row_values(event, payload(event), None, utc_text(at))
+        parameters = (position, run_id, run_id, run_id, *others)  # twice to find the run's head
+        new = try_statement(database, _sqlite_statements().insert_next, parameters)
+        if new is not None:
+            return AppendResult(new[0][0], idempotent=False, persisted=True)
+    return append_many(database, [event], at)[0]
+
+
+def append_many(database: Database, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
+    """Append one or more events in a transaction of their own."""
+    return write_idempotent(database, lambda driver: append_with(driver, events, at))
+
+
+def append_with(driver: Driver, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
     """Append one or more events by means of a driver."""
     told = [_Told(event, payload(event)) for event in events]
     firsts: dict[str, int] = {}  # by idempotency key, which says the run too (R-EVT-3)
     for index, event in enumerate(events):
         firsts.setdefault(event.idempotency_key, index)
     distinct = sorted(firsts.values(), key=lambda index: events[index].run_id)
-    store = _store_in_postgresql if dialect == "postgresql" else _store_in_sqlite
-    stored = dict(zip(distinct, store(execute, [told[index] for index in distinct], at), strict=True))
+    store = _store_in_postgresql if driver.dialect == "postgresql" else _store_in_sqlite
+    stored = dict(zip(distinct, store(driver, [told[index] for index in distinct], at), strict=True))
     results = []
     for index, event in enumerate(events):
         first = firsts[event.idempotency_key]
@@ -74,13 +89,13 @@ _APPEND_ONE = f"SELECT seq, stored FROM run_event_append_one(ROW({_VALUES})::run
 _APPEND_MANY = "SELECT seq, stored FROM run_event_append(%s)"
 
 
-def _store_in_postgresql(execute: Execute, told: Sequence[_Told], at: datetime) -> list[_Stored]:
+def _store_in_postgresql(driver: Driver, told: Sequence[_Told], at: datetime) -> list[_Stored]:
     persisted_at = utc_text(at)
     rows = [row_values(event, data, None, persisted_at) for event, data in told]
     if len(rows) == 1:
-        stored = execute(_APPEND_ONE, rows[0])
+        stored = driver.rows(_APPEND_ONE, rows[0])
     else:
-        stored = execute(_APPEND_MANY, (json_text([_members(row) for row in rows]),))
+        stored = driver.rows(_APPEND_MANY, (json_text([_members(row) for row in rows]),))
     return [_Stored(seq, None if data is None else data.encode()) for seq, data in stored]
 
 
@@ -93,36 +108,46 @@ def _members(row: tuple[Any, ...]) -> dict[str, Any]:
     return members
 
 
-def _store_in_sqlite(execute: Execute, told: Sequence[_Told], at: datetime) -> list[_Stored]:
+def _store_in_sqlite(driver: Driver, told: Sequence[_Told], at: datetime) -> list[_Stored]:
+    """Number the events and insert them as if all were new, which most are; look closer where one is not."""
     statements = _sqlite_statements()
-    runs = json_text({event.run_id for event, _ in told})
-    heads: dict[str, int] = dict(execute(statements.heads, (runs,)))
-    known: dict[str, _Stored] = {}
-    if heads:
-        keys = json_text([(event.run_id, event.idempotency_key) for event, _ in told])
-        found = execute(statements.known, (keys,))
-        known = {key: _Stored(run_seq, data.encode()) for key, run_seq, data in found}
-    stored: list[_Stored] = []
-    rows = []
     persisted_at = utc_text(at)
+    heads: dict[str, int] = dict(
+        driver.rows(statements.heads, (json_text({event.run_id for event, _ in told}),))
+    )
+    stored, rows = _number(told, heads, {}, persisted_at)
+    if not driver.try_many(statements.insert, rows):
+        keys = json_text([(event.run_id, event.idempotency_key) for event, _ in told])
+        found = driver.rows(statements.known, (keys,))
+        known = {key: _Stored(run_seq, data.encode()) for key, run_seq, data in found}
+        stored, rows = _number(told, heads, known, persisted_at)
+        if rows:
+            driver.many(statements.insert, rows)
+    return stored
+
+
+def _number(
+    told: Sequence[_Told], heads: Mapping[str, int], known: Mapping[str, _Stored], at: str
+) -> tuple[list[_Stored], Rows]:
+    """Give events their numbers after the heads of their runs, and return the rows of those not known yet."""
+    last = dict(heads)
+    stored: list[_Stored] = []
+    rows: Rows = []
     for event, data in told:
         each = known.get(event.idempotency_key)
         if each is None:
-            each = _Stored(heads.get(event.run_id, 0) + 1, None)
-            heads[event.run_id] = each.run_seq
-            rows.append(row_values(event, data, each.run_seq, persisted_at))
+            last[event.run_id] += 1
+            each = _Stored(last[event.run_id], None)
+            rows.append(row_values(event, data, each.run_seq, at))
         stored.append(each)
-    if rows:
-        execute(statements.insert, rows)
-        execute(statements.move, list(heads.items()))
-    return stored
+    return stored, rows
 
 
 class _SqliteStatements(NamedTuple):
     heads: str
     known: str
     insert: str
-    move: str
+    insert_next: str
 
 
 @cache
@@ -132,11 +157,25 @@ def _sqlite_statements() -> _SqliteStatements:
     key = func.json_each(bindparam("keys")).table_valued("value", name="key")
     of_key = [func.json_extract(key.c.value, literal_column(path)) for path in ("'$[0]'", "'$[1]'")]
     found = (run_event.c.idempotency_key, run_event.c.run_seq, run_event.c.event_data)
-    move = sqlite.insert(run_head)
+    insert = sqlite.insert(run_event)
+    values: dict[Any, Any] = {each: bindparam(f"new_{each.name}") for each in run_event.c}
+    values[run_event.c.run_seq] = _head(bindparam("head_run_id")) + literal_column("1")
     statements = (
-        select(run_head).join(run, run_head.c.run_id == run.c.value),
+        select(run.c.value, _head(run.c.value)).select_from(run),
         select(*found).join(key, tuple_(run_event.c.run_id, run_event.c.idempotency_key) == tuple_(*of_key)),
-        sqlite.insert(run_event),
-        move.on_conflict_do_update(index_elements=["run_id"], set_={"last_seq": move.excluded.last_seq}),
+        insert,
+        insert.values(values).returning(run_event.c.run_seq),
     )
     return _SqliteStatements(*(str(each.compile(dialect=sqlite.dialect())) for each in statements))
+
+
+def _head(run_id: ColumnElement[str]) -> ColumnElement[int]:
+    """Return the last number that a run was given; what is retired keeps its numbers."""
+    last = (
+        select(func.max(numbered)).where(of_run == run_id).scalar_subquery()
+        for numbered, of_run in (
+            (run_event.c.run_seq, run_event.c.run_id),
+            (retired_run.c.last_seq, retired_run.c.run_id),
+        )
+    )
+    return func.max(*(func.coalesce(each, literal_column("0")) for each in last))

@@ -10,10 +10,9 @@ from sqlalchemy import Connection
 
 from sealbook.clock import Clock
 from sealbook.errors import InvalidInput
-from sealbook.ledger.driver import write_idempotent
 from sealbook.ledger.engine import Database
 from sealbook.ledger.events import snapshots
-from sealbook.ledger.events.append import append_with
+from sealbook.ledger.events.append import append_many, append_one
 from sealbook.ledger.events.feed import fetch_feed, measure_backlog
 from sealbook.ledger.events.port import PAGE, AppendResult, Backlog, FeedEvent, Watch
 from sealbook.ledger.events.projector import BATCH, LEASE, Projector
@@ -38,7 +37,8 @@ class SqlRunStore:
 
     def append_event(self, event: RunEvent) -> AppendResult:
         """Store an event once; a key that is stored already returns its number (R-EVT-4)."""
-        return self.append_events([event])[0]
+        _check_event(event)
+        return append_one(self._database, event, in_utc(self._clock()))
 
     def append_events(self, events: Iterable[RunEvent]) -> list[AppendResult]:
         """Store events of one or many runs in one transaction; results come in the order given.
@@ -48,14 +48,8 @@ class SqlRunStore:
         """
         batch = list(events)
         for event in batch:
-            if not isinstance(event, RunEvent):
-                raise InvalidInput.of("event", event, "a RunEvent")
-        if not batch:
-            return []
-        dialect = self._database.dialect
-        return write_idempotent(
-            self._database, lambda execute: append_with(execute, dialect, batch, in_utc(self._clock()))
-        )
+            _check_event(event)
+        return append_many(self._database, batch, in_utc(self._clock())) if batch else []
 
     def fetch_events(self, run_id: str, after_seq: int = 0, limit: int = PAGE) -> list[RunEvent]:
         """Return the events of a run with a number above `after_seq`, in the order of their numbers."""
@@ -136,6 +130,11 @@ class SqlRunStore:
             return retire(connection, run_id, actor=actor, reason=reason, at=in_utc(self._clock()))
 
         return self._database.write(work)
+
+
+def _check_event(value: object) -> None:
+    if not isinstance(value, RunEvent):
+        raise InvalidInput.of("event", value, "a RunEvent")
 
 
 def _check_run_id(value: object) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from sealbook.ledger.tables import metadata
+from sealbook.ledger.tables import ONLY_ON, metadata
 from sealbook.ledger.types import Name, UtcTimestamp
 
 # JSON is kept as the text that it came as. PostgreSQL's jsonb would turn 1e23 into another number; so would
@@ -31,9 +31,12 @@ run_head = Table(
     Column("run_id", Name, nullable=False),
     Column("last_seq", BigInteger, nullable=False),
     PrimaryKeyConstraint("run_id"),
-    sqlite_with_rowid=False,
+    info={ONLY_ON: "postgresql"},
 )
-"""The append authority of each run: whoever holds its row hands out the run's next numbers (R-EVT-2)."""
+"""The append authority of each run: whoever holds its row hands out the run's next numbers (R-EVT-2).
+
+SQLite has one writer at a time, who finds a run's last number in the log itself.
+"""
 
 run_event = Table(
     "run_event",

@@ -20,6 +20,7 @@ def upgrade() -> None:
     _create_log()
     _create_projections()
     if op.get_bind().dialect.name == "postgresql":
+        _create_heads()
         schema = op.get_bind().scalar(sa.text("SELECT quote_ident(current_schema())"))
         # A function that acts with its owner's rights looks names up in this ledger's schema only.
         as_owner = f"SECURITY DEFINER SET search_path = {schema}, pg_temp"
@@ -30,14 +31,16 @@ def upgrade() -> None:
         op.execute(sa.text(statement))
 
 
-def _create_log() -> None:
+def _create_heads() -> None:
     op.create_table(
         "run_head",
         sa.Column("run_id", NAME, nullable=False),
         sa.Column("last_seq", sa.BigInteger, nullable=False),
         sa.PrimaryKeyConstraint("run_id", name="run_head_pkey"),
-        sqlite_with_rowid=False,
     )
+
+
+def _create_log() -> None:
     op.create_table(
         "run_event",
         sa.Column("position", NUMBER, nullable=False),
@@ -130,10 +133,11 @@ SQLITE = [
         SELECT RAISE(ABORT, '{NEVER}');
     END
     """,
-    # INSERT OR REPLACE deletes rows without firing their delete triggers. Heads move after their events.
+    # INSERT OR REPLACE deletes rows without firing their delete triggers.
     f"""
     CREATE TRIGGER run_event_replace BEFORE INSERT ON run_event
-    WHEN NEW.run_seq <= (SELECT last_seq FROM run_head WHERE run_id = NEW.run_id)
+    WHEN EXISTS (SELECT 1 FROM run_event WHERE run_id = NEW.run_id AND run_seq >= NEW.run_seq)
+        OR EXISTS (SELECT 1 FROM retired_run WHERE run_id = NEW.run_id AND last_seq >= NEW.run_seq)
         OR EXISTS (SELECT 1 FROM run_event WHERE run_id = NEW.run_id
             AND idempotency_key = NEW.idempotency_key)
         OR EXISTS (SELECT 1 FROM run_event WHERE position = NEW.position)
@@ -143,7 +147,7 @@ SQLITE = [
     """,
     """
     CREATE TRIGGER retired_run_insert BEFORE INSERT ON retired_run
-    WHEN NEW.last_seq IS NOT (SELECT last_seq FROM run_head WHERE run_id = NEW.run_id)
+    WHEN NEW.last_seq IS NOT (SELECT max(run_seq) FROM run_event WHERE run_id = NEW.run_id)
         OR EXISTS (SELECT 1 FROM retired_run WHERE id = NEW.id)
     BEGIN
         SELECT RAISE(ABORT, 'a run is retired as a whole, and once said so for ever');
