@@ -41,6 +41,9 @@ from sealbook.ledger.types import UtcTimestamp, json_text, utc_text
 Rows = Sequence[Sequence[Any]]
 """Rows with a value for every column of a table, in the table's order."""
 
+OR_FAIL = "OR FAIL"
+"""For SQLite, where a refused row ends the whole transaction: then no journal is kept for each statement."""
+
 _ROWS_A_STATEMENT = 5_000  # PostgreSQL takes at most 256 MB of JSON in one parameter
 
 
@@ -110,19 +113,21 @@ def _update_incoming(table: Table, columns: tuple[str, ...]) -> Executable:
 
 @cache
 def _insert_each(table: Table) -> _EachRow:
-    return _EachRow(table, insert(table).values({each.name: _parameter(each) for each in table.c}))
+    statement = insert(table).prefix_with(OR_FAIL)
+    return _EachRow(table, statement.values({each.name: _parameter(each) for each in table.c}))
 
 
 @cache
 def _update_each(table: Table, columns: tuple[str, ...]) -> _EachRow:
     same = [each == _parameter(each) for each in table.primary_key]
     changes = {name: _parameter(table.c[name]) for name in columns}
-    return _EachRow(table, update(table).where(*same).values(changes))
+    return _EachRow(table, update(table).prefix_with(OR_FAIL).where(*same).values(changes))
 
 
 @cache
 def _upsert_each(table: Table, columns: tuple[str, ...]) -> _EachRow:
-    statement = sqlite.insert(table).values({each.name: _parameter(each) for each in table.c})
+    statement = sqlite.insert(table).prefix_with(OR_FAIL)
+    statement = statement.values({each.name: _parameter(each) for each in table.c})
     changes = {name: statement.excluded[name] for name in columns}
     return _EachRow(table, statement.on_conflict_do_update(index_elements=table.primary_key, set_=changes))
 

@@ -174,15 +174,14 @@ def _postgresql_engine(url: URL, *, autocommit: bool = False) -> Engine:
     defaults = {"connect_timeout": "10", "keepalives_idle": "30"}
     connect_args = {name: url.query.get(name, value) for name, value in defaults.items()}
     connect_args["options"] = options
-    # A statement that commits by itself is repeated when its connection is lost: no need to try that first.
-    isolation_level = "AUTOCOMMIT" if autocommit else "READ COMMITTED"
-    return create_engine(
-        url,
-        **_COMMON,
-        connect_args=connect_args,
-        isolation_level=isolation_level,
-        pool_pre_ping=not autocommit,
+    # A statement that commits by itself is repeated when its connection is lost: no need to try that first,
+    # and it leaves nothing to roll back.
+    way: dict[str, Any] = (
+        {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
+        if autocommit
+        else {"isolation_level": "READ COMMITTED", "pool_pre_ping": True}
     )
+    return create_engine(url, **_COMMON, connect_args=connect_args, **way)
 
 
 def _sqlite_engine(url: URL, in_memory: bool) -> Engine:

@@ -15,6 +15,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, select, tuple_
 from sqlalchemy.dialects import sqlite
 
+from sealbook.ledger.bulk import OR_FAIL
 from sealbook.ledger.driver import Driver, Rows, Within, try_statement, write_idempotent
 from sealbook.ledger.engine import Database
 from sealbook.ledger.events.port import AppendResult
@@ -157,7 +158,7 @@ def _sqlite_statements() -> _SqliteStatements:
     key = func.json_each(bindparam("keys")).table_valued("value", name="key")
     of_key = [func.json_extract(key.c.value, literal_column(path)) for path in ("'$[0]'", "'$[1]'")]
     found = (run_event.c.idempotency_key, run_event.c.run_seq, run_event.c.event_data)
-    insert = sqlite.insert(run_event)
+    insert = sqlite.insert(run_event).prefix_with(OR_FAIL)
     values: dict[Any, Any] = {each: bindparam(f"new_{each.name}") for each in run_event.c}
     values[run_event.c.run_seq] = _head(bindparam("head_run_id")) + literal_column("1")
     statements = (

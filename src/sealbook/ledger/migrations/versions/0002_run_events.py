@@ -133,7 +133,8 @@ SQLITE = [
         SELECT RAISE(ABORT, '{NEVER}');
     END
     """,
-    # INSERT OR REPLACE deletes rows without firing their delete triggers.
+    # INSERT OR REPLACE deletes rows without firing their delete triggers. FAIL refuses a row as ABORT does,
+    # and an INSERT OR FAIL then needs no journal of its own.
     f"""
     CREATE TRIGGER run_event_replace BEFORE INSERT ON run_event
     WHEN EXISTS (SELECT 1 FROM run_event WHERE run_id = NEW.run_id AND run_seq >= NEW.run_seq)
@@ -142,7 +143,7 @@ SQLITE = [
             AND idempotency_key = NEW.idempotency_key)
         OR EXISTS (SELECT 1 FROM run_event WHERE position = NEW.position)
     BEGIN
-        SELECT RAISE(ABORT, '{NEVER}');
+        SELECT RAISE(FAIL, '{NEVER}');
     END
     """,
     """
