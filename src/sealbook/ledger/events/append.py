@@ -39,13 +39,14 @@ class _Stored(NamedTuple):
     data: bytes | None
 
 
-def append(connection: Connection, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
-    """Append events inside the caller's transaction; results come in the order given.
+def append(connection: Connection, events: Sequence[RunEvent], at: datetime) -> None:
+    """Append events inside the caller's transaction.
 
     The heads of their runs stay locked until the transaction ends. So append once, after all other writes:
     then all transactions take their locks in one order, and none waits for a run longer than it must.
     """
-    return append_with(Within(connection), events, at) if events else []
+    if events:
+        _store_distinct(Within(connection), [_Told(event, payload(event)) for event in events], at)
 
 
 def append_one(database: Database, event: RunEvent, at: datetime) -> AppendResult:
@@ -60,29 +61,31 @@ def append_one(database: Database, event: RunEvent, at: datetime) -> AppendResul
 
 
 def append_many(database: Database, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
-    """Append one or more events in a transaction of their own."""
-    return write_idempotent(database, lambda driver: append_with(driver, events, at))
-
-
-def append_with(driver: Driver, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
-    """Append one or more events by means of a driver."""
+    """Append one or more events in a transaction of their own; results come in the order given."""
     told = [_Told(event, payload(event)) for event in events]
-    firsts: dict[str, int] = {}  # by idempotency key, which says the run too (R-EVT-3)
-    for index, event in enumerate(events):
-        firsts.setdefault(event.idempotency_key, index)
-    distinct = sorted(firsts.values(), key=lambda index: events[index].run_id)
-    store = _store_in_postgresql if driver.dialect == "postgresql" else _store_in_sqlite
-    stored = dict(zip(distinct, store(driver, [told[index] for index in distinct], at), strict=True))
+    stored = write_idempotent(database, lambda driver: _store_distinct(driver, told, at))
     results = []
-    for index, event in enumerate(events):
-        first = firsts[event.idempotency_key]
-        run_seq, data = stored[first]
-        if data is None and index == first:
+    for index, (event, data) in enumerate(told):
+        first, (run_seq, known) = stored[event.idempotency_key]
+        if known is None and index == first:
             results.append(AppendResult(run_seq, idempotent=False, persisted=True))
         else:
-            conflict = told[index].data != (told[first].data if data is None else data)
+            conflict = data != (told[first].data if known is None else known)
             results.append(AppendResult(run_seq, idempotent=True, persisted=False, conflict=conflict))
     return results
+
+
+def _store_distinct(driver: Driver, told: Sequence[_Told], at: datetime) -> dict[str, tuple[int, _Stored]]:
+    """Store the first event of each idempotency key, and return for each key its index and what is stored."""
+    firsts: dict[str, int] = {}  # the key says the run too (R-EVT-3)
+    for index, (event, _) in enumerate(told):
+        firsts.setdefault(event.idempotency_key, index)
+    distinct = sorted(firsts.values(), key=lambda index: told[index].event.run_id)
+    store = _store_in_postgresql if driver.dialect == "postgresql" else _store_in_sqlite
+    stored = store(driver, [told[index] for index in distinct], at)
+    return {
+        told[index].event.idempotency_key: (index, each) for index, each in zip(distinct, stored, strict=True)
+    }
 
 
 _VALUES = ", ".join(["%s"] * len(run_event.c))
