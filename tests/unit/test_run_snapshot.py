@@ -15,6 +15,7 @@ from sealbook.errors import InvalidInput
 from sealbook.model.events import RunEvent
 from sealbook.model.run_fold import fold_all
 from sealbook.model.run_snapshot import RunSnapshot, RunStatus
+from sealbook.model.wire import dump_json
 from tests.support.event_strategies import RUN, START, logs, stored, unhurried
 
 LOG = [
@@ -79,6 +80,7 @@ def test_stored_form() -> None:
 @given(logs())
 def test_round_trip(log: list[RunEvent]) -> None:
     snapshot = fold_all(RunSnapshot.pending(RUN), log)
+    assert snapshot.to_json() == dump_json(snapshot.to_dict())
     for read in (
         RunSnapshot.from_dict(snapshot.to_dict()),
         RunSnapshot.from_json(snapshot.to_json()),

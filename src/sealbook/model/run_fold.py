@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from sealbook.errors import InvalidInput
 from sealbook.model.events import NO_ATTEMPT, EventType, RunEvent
@@ -176,7 +176,7 @@ def _fold_step_move(folding: _Folding, event: RunEvent) -> bool:
     if attempt is None or attempt.status is not move.from_status or folding.status not in move.while_run:
         return False
     if move.to_status in OUTCOMES:
-        attempt = replace(_with_outcome(attempt, move.to_status, event), completed_at=event.emitted_at)
+        attempt = _with_outcome(attempt, move.to_status, event, completed_at=event.emitted_at)
     else:
         attempt = replace(attempt, status=move.to_status, started_at=event.emitted_at)
     folding.put_attempt(cast("str", event.step_id), attempt)
@@ -195,19 +195,20 @@ def _fold_correction(folding: _Folding, event: RunEvent) -> bool:
         or status not in OUTCOMES
     ):
         return False
-    corrected = _with_outcome(attempt, StepStatus(status), event)
-    corrected = replace(corrected, overruled=(*attempt.overruled, attempt.decided_by))
+    overruled = (*attempt.overruled, attempt.decided_by)
+    corrected = _with_outcome(attempt, StepStatus(status), event, overruled=overruled)
     folding.put_attempt(cast("str", event.step_id), corrected)
     return True
 
 
-def _with_outcome(attempt: StepAttempt, status: StepStatus, event: RunEvent) -> StepAttempt:
+def _with_outcome(attempt: StepAttempt, status: StepStatus, event: RunEvent, **changes: Any) -> StepAttempt:
     return replace(
         attempt,
         status=status,
         error=_error(event) if status is StepStatus.FAILED else None,
         artifacts=_artifacts(event) if status is StepStatus.SUCCESS else (),
         decided_by=event.event_id,
+        **changes,
     )
 
 

@@ -16,6 +16,8 @@ MAX_DEPTH = 64
 MAX_INT_BITS = 1024
 """Python refuses to print whole numbers of thousands of digits; no store needs them."""
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+
 
 def is_storable(text: str) -> bool:
     """Tell whether every database and UTF-8 file can keep the text: no NUL, no lone surrogate."""
@@ -73,7 +75,7 @@ def json_value(field: str, value: object) -> object:
 
 def dump_json(value: object) -> str:
     """Write compact JSON, the same text for the same value; the value has been checked before."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _encode(value)
 
 
 def load_json(what: str, text: str | bytes) -> object:

@@ -44,7 +44,7 @@ class _Row:
     snapshot: str
 
     @classmethod
-    def of(cls, projection_id: int, snapshot: RunSnapshot, event_count: int) -> _Row:
+    def of(cls, projection_id: int, snapshot: RunSnapshot, text: str, event_count: int) -> _Row:
         return cls(
             projection_id,
             snapshot.run_id,
@@ -52,10 +52,10 @@ class _Row:
             event_count,
             None,
             snapshot.status.value,
-            snapshot.to_json(),
+            text,
         )
 
-    def after(self, log: Sequence[RunEvent], *, resync: bool) -> _Row:
+    def after(self, log: Sequence[RunEvent], texts: _Texts, *, resync: bool) -> _Row:
         """Fold what the feed says of the run, or mark it stale where the feed left something out.
 
         Numbers begin with 1. A run whose numbers are not all there may yet get the missing ones, so it is
@@ -69,14 +69,39 @@ class _Row:
         follows = all(event.run_seq == self.last_event_seq + 1 + index for index, event in enumerate(fresh))
         if not whole or not follows or resync:
             return replace(self, stale_seq=max(self.stale_seq or 0, self.last_event_seq, *numbers))
-        snapshot = fold_all(RunSnapshot.from_json(self.snapshot), fresh)
-        return _Row.of(self.projection_id, snapshot, self.event_count + len(fresh))
+        snapshot = fold_all(texts.read(self.snapshot), fresh)
+        return _Row.of(self.projection_id, snapshot, texts.write(snapshot), self.event_count + len(fresh))
+
+
+class _Texts:
+    """Snapshots as text and back. What the last batch wrote is known by its text, and need not be read."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, RunSnapshot] = {}
+        self._now: dict[str, RunSnapshot] = {}
+
+    def next_batch(self) -> None:
+        """Remember what was written since the last call, and nothing older."""
+        self._last, self._now = self._now, {}
+
+    def read(self, text: str) -> RunSnapshot:
+        """Return the snapshot that a text says."""
+        return self._last.get(text) or RunSnapshot.from_json(text)
+
+    def write(self, snapshot: RunSnapshot) -> str:
+        """Return the text of a snapshot."""
+        text = snapshot.to_json()
+        self._now[text] = snapshot
+        return text
 
 
 class RunSnapshots:
     """Snapshots of runs, projected from the feed."""
 
     name = RUNS
+
+    def __init__(self) -> None:
+        self._texts = _Texts()
 
     def apply(
         self, connection: Connection, projection_id: int, events: Sequence[FeedEvent], *, resync: bool
@@ -88,11 +113,12 @@ class RunSnapshots:
         retired = _retired(connection, by_run)
         before = _load(connection, projection_id, by_run)
         after: dict[str, _Row] = {}
+        self._texts.next_batch()
         for run_id, log in by_run.items():
             kept = [event for event in log if cast("int", event.run_seq) > retired.get(run_id, 0)]
             if kept:
-                row = before.get(run_id) or _Row.of(projection_id, RunSnapshot.pending(run_id), 0)
-                after[run_id] = row.after(kept, resync=resync)
+                row = before.get(run_id) or _pending(projection_id, run_id)
+                after[run_id] = row.after(kept, self._texts, resync=resync)
         _write(connection, before, after.values())
 
     def stale(self, connection: Connection, projection_id: int) -> list[str]:
@@ -110,13 +136,18 @@ class RunSnapshots:
             return True  # it was retired, or healed by another
         if snapshot.last_event_seq < row.stale_seq:
             return False
-        _write(connection, {row.run_id: row}, [_Row.of(projection_id, snapshot, events)])
+        _write(connection, {row.run_id: row}, [_Row.of(projection_id, snapshot, snapshot.to_json(), events)])
         return True
 
     def discard(self, connection: Connection) -> None:
         """Remove the snapshots of projections that are no more."""
         kept = select(projection.c.id)
         connection.execute(delete(run_snapshot).where(run_snapshot.c.projection_id.not_in(kept)))
+
+
+def _pending(projection_id: int, run_id: str) -> _Row:
+    snapshot = RunSnapshot.pending(run_id)
+    return _Row.of(projection_id, snapshot, snapshot.to_json(), 0)
 
 
 def read_projected(connection: Connection, run_id: str) -> ProjectedRun | None:
