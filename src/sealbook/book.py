@@ -155,6 +155,7 @@ class Book:
         customers: Collection[str] | None = None,
         since: date | None = None,
         until: date | None = None,
+        strict: bool = False,
         cut: str | None = None,
     ) -> list[Coverage]:
         """Say of every partition of a query what a read gets of it, and why not more (R-CON-3).
@@ -168,7 +169,14 @@ class Book:
         query = find_query(self.settings.sources, query_name, source)
         settings = self.settings.sources[query.source]
         return coverage_of(
-            self.ledger, settings, query, customers=customers, since=since, until=until, cut=cut
+            self.ledger,
+            settings,
+            query,
+            customers=customers,
+            since=since,
+            until=until,
+            strict=strict,
+            cut=cut,
         )
 
     def _plan_read(

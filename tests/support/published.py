@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import yaml
 
 from sealbook.book import Book
 from sealbook.config import Settings, SourceSettings, SparkSettings
@@ -60,6 +61,28 @@ def open_book(
             spark=SparkSettings(),
         )
     )
+
+
+def write_book(folder: Path) -> Path:
+    """Write the files of the same book, for commands; return its folder."""
+    contracts = {
+        version: {"columns": {column.name: {"type": str(column.type)} for column in each.columns}}
+        for version, each in CONTRACTS.items()
+    }
+    queries = {
+        QUERY: {"text": "select", "schema_version": "2", "contracts": contracts},
+        "clicks": {"text": "select", "schema_version": "1", "contracts": {"1": contracts["1"]}},
+    }
+    catalogue = {"source": SOURCE, "api_version": "1", "queries": queries}
+    settings = {
+        "ledger": "sqlite:///book.db",
+        "raw": "raw",
+        "warehouse": "warehouse",
+        "sources": {SOURCE: {"queries": "queries.yaml", "customers": list(CUSTOMERS)}},
+    }
+    (folder / "sealbook.yaml").write_text(yaml.safe_dump(settings))
+    (folder / "queries.yaml").write_text(yaml.safe_dump(catalogue))
+    return folder
 
 
 def key(customer: int = 0, day: int = 0, query: str = QUERY) -> PartitionKey:

@@ -21,6 +21,7 @@ MODULES = {
     "validate": "sealbook.cli.validate",
     "load": "sealbook.cli.load",
     "warehouse": "sealbook.cli.warehouse",
+    "coverage": "sealbook.cli.coverage",
     "sql": "sealbook.cli.sql",
     "contract": "sealbook.cli.contract",
     "raw": "sealbook.cli.raw",

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import date
 from importlib.resources import files
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +15,7 @@ import typer
 import sealbook
 from sealbook.cli.load import run_load
 from sealbook.cli.output import message
+from sealbook.cli.sql import show_answer
 from sealbook.errors import ConfigError, Permanent
 from sealbook.extract.results import Ending
 from sealbook.model import Outcome
@@ -61,7 +61,8 @@ def demo(
         endings = Counter(result.ending for result in results)
         message(", ".join(f"{count:,} {ending}" for ending, count in endings.items()).capitalize() + "\n")
         _show_summary(book, verdicts)
-        _show_answer(book)
+        typer.echo(f"\n{_QUESTION}\n")
+        show_answer(book.sql(_QUESTION))
     rejected = [str(verdict.key) for verdict in verdicts if verdict.outcome is Outcome.REJECTED]
     message(f"\nThe book is in {folder}. Next:")
     for command in ("state inspect --status failed", *(f"state history {key}" for key in rejected[:1])):
@@ -152,26 +153,3 @@ def _show_summary(book: Book, verdicts: Sequence[Verdict]) -> None:
         Column("rows", lambda name: f"{sum(each.record_count for each in published[name]):,}", number=True),
     ]
     print_table(queries, columns)
-
-
-def _show_answer(book: Book) -> None:
-    """Answer a question over what is published of one query."""
-    import duckdb
-
-    from sealbook.cli.table import Column, print_table
-    from sealbook.warehouse.layout import part_paths
-
-    paths = [
-        f"{book.settings.warehouse}/{path}"
-        for each in book.ledger.pointers.published("campaign_daily")
-        for path in part_paths(each.location, each.parts)
-    ]
-    with duckdb.connect() as connection:
-        connection.read_parquet(paths, hive_partitioning=True).create_view("campaign_daily")
-        answer = connection.sql(_QUESTION)
-        names, rows = answer.columns, answer.fetchall()
-    typer.echo(f"\n{_QUESTION}\n")
-    columns: list[Column[tuple[object, ...]]] = [
-        Column(name, itemgetter(index), number=index > 0) for index, name in enumerate(names)
-    ]
-    print_table(rows, columns)

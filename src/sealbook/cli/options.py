@@ -124,6 +124,14 @@ RunIdOption = Annotated[
     RunId | None,
     typer.Option("--run-id", "--run", metavar="ULID", help="This run.", parser=_parsed_by(RunId)),
 ]
+QueryNameArgument = Annotated[
+    str,
+    typer.Argument(metavar="QUERY", help="The name of a query.", parser=_parsed_by(_name("query_name"))),
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Leave out partitions whose newest run is not loaded yet.")
+]
+CutOption = Annotated[str | None, typer.Option("--cut", metavar="TOKEN", help="Ask as of this cut.")]
 StatusOption = Annotated[Status | None, typer.Option(help="Only this status.")]
 LimitOption = Annotated[int | None, typer.Option(metavar="N", min=1, help="Show at most so many.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="For people, or for programs.")]

@@ -42,7 +42,8 @@ def show_json(records: Iterable[object]) -> None:
     """Stream a JSON list of objects, one a line, to stdout; a named tuple is an object too."""
     import msgspec
 
-    encode = msgspec.json.Encoder(enc_hook=_plain_text).encode
+    # A sum of bigints is a decimal in SQL, and a number to whoever asked.
+    encode = msgspec.json.Encoder(enc_hook=_plain_text, decimal_format="number").encode
     sys.stdout.flush()
     out = sys.stdout.buffer  # JSON is UTF-8 whatever the terminal is
     separator = b"[\n"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sealbook.cli.invocation import open_book
-from sealbook.cli.output import show_json
+from sealbook.cli.options import CutOption, StrictOption
+from sealbook.cli.output import message, show_json
+from sealbook.errors import InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,10 +41,8 @@ class SqlFormat(StrEnum):
 def sql(
     ctx: typer.Context,
     question: Annotated[str, typer.Argument(metavar="SQL", help="A question; every query is a table.")],
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Leave out partitions whose newest run is not loaded yet.")
-    ] = False,
-    cut: Annotated[str | None, typer.Option(metavar="TOKEN", help="Ask as of this cut.")] = None,
+    strict: StrictOption = False,
+    cut: CutOption = None,
     form: Annotated[
         SqlFormat, typer.Option("--format", help="For people, or for programs.")
     ] = SqlFormat.TABLE,
@@ -53,19 +55,46 @@ def sql(
         answer = book.sql(question, strict=strict, cut=cut)
     match form:
         case SqlFormat.JSON:
+            _check_distinct(answer.column_names)
             show_json(dict(zip(answer.column_names, row, strict=True)) for row in _rows(answer))
         case SqlFormat.CSV:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             writer.writerow(answer.column_names)
             writer.writerows(_rows(answer))
         case SqlFormat.TABLE:
-            from sealbook.cli.table import Column, print_table
+            show_answer(answer)
 
-            columns: list[Column[tuple[Any, ...]]] = [
-                Column(name, lambda row, at=position: row[at])  # type: ignore[misc]
-                for position, name in enumerate(answer.column_names)
-            ]
-            print_table(_rows(answer), columns)
+
+def show_answer(answer: pa.Table) -> None:
+    """Print an answer for people."""
+    from sealbook.cli.table import Column, print_table
+
+    columns: list[Column[tuple[Any, ...]]] = [
+        Column(field.name, itemgetter(position), number=_is_number(field.type))
+        for position, field in enumerate(answer.schema)
+    ]
+    if answer.num_rows:
+        print_table(_rows(answer), columns)
+    else:
+        message(f"No rows. Columns: {', '.join(answer.column_names)}")
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    """Refuse an answer in which an object would have a field twice."""
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
+    if repeated:
+        raise InvalidInput(
+            f"the answer has several columns {repeated[0]!r}, but JSON has each field once",
+            field="SQL",
+            remedy="Give them names: `select … as …`.",
+        )
+
+
+def _is_number(column_type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(is_kind(column_type) for is_kind in kinds)
 
 
 def _rows(answer: pa.Table) -> Iterator[tuple[Any, ...]]:

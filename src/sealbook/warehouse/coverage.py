@@ -19,6 +19,7 @@ def coverage_of(
     customers: Collection[str] | None = None,
     since: date | None = None,
     until: date | None = None,
+    strict: bool = False,
     cut: str | None = None,
 ) -> list[Coverage]:
     """Cover the customers of the configuration, and others that the ledger knows, on every day of a span.
@@ -34,7 +35,13 @@ def coverage_of(
         return []
     return list(
         ledger.pointers.coverage(
-            query.name, source=query.source, customers=customers, since=since, until=until, cut=cut
+            query.name,
+            source=query.source,
+            customers=customers,
+            since=since,
+            until=until,
+            strict=strict,
+            cut=cut,
         )
     )
 

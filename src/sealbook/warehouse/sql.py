@@ -27,6 +27,9 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
 }
+# Nothing is changed by asking: neither what a statement could write to, nor the settings above. A pivot is
+# of several statements.
+_QUESTIONS = [[duckdb.StatementType.SELECT], [duckdb.StatementType.EXPLAIN], [duckdb.StatementType.MULTI]]
 _KEY_FIELDS = {name: pc.field(name) for name in KEY_TYPES}
 
 
@@ -42,14 +45,14 @@ def run_sql(
     """Answer a question in SQL. Only tables that it mentions are planned, each from one ledger snapshot."""
     with duckdb.connect(":memory:", config=_SETTINGS) as connection:
         connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET enable_progress_bar = false")  # which would be drawn on stdout
         for query in _mentioned(text, sources):
             plan = plan_read(pointers, query, strict=strict, cut=cut)
             _offer(connection, query, dataset(files, plan), alone=_is_alone(query, sources))
         try:
-            answer = connection.sql(text)
-            if answer is None:
-                raise InvalidInput.of("SQL", text, "a question, such as select")
-            return answer.to_arrow_table()
+            if [each.type for each in connection.extract_statements(text)] not in _QUESTIONS:
+                raise InvalidInput.of("SQL", text, "one question, such as select")
+            return connection.sql(text).to_arrow_table()
         except duckdb.CatalogException as error:
             raise InvalidInput(_first_line(error), field="SQL", remedy=_tables(sources)) from error
         except (duckdb.ProgrammingError, duckdb.DataError) as error:

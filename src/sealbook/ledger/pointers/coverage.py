@@ -64,6 +64,13 @@ def covered(
     return Coverage(*key, CoverageKind.PENDING, None, waiting)
 
 
+def left_out_if_behind(each: Coverage) -> Coverage:
+    """Say what a strict read gets of a partition: nothing, where it is behind (R-CON-2)."""
+    if each.kind is not CoverageKind.BEHIND:
+        return each
+    return each._replace(run_id=None, why=f"{each.why}; a strict read leaves out run {each.run_id}")
+
+
 def every_partition(
     found: Iterable[Coverage],
     customers: Iterable[str],

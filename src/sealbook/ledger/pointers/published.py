@@ -22,7 +22,7 @@ from sealbook.ledger.pointers.conditions import (
     filtered,
     of_runs,
 )
-from sealbook.ledger.pointers.coverage import covered, every_partition, known
+from sealbook.ledger.pointers.coverage import covered, every_partition, known, left_out_if_behind
 from sealbook.ledger.pointers.tables import BY_QUERY, cut, load_record, pointer, removal
 from sealbook.ledger.reads import at_key, stream
 from sealbook.ledger.state_rows import same
@@ -92,11 +92,13 @@ class PublishedReads:
         customers: Collection[str],
         since: date,
         until: date,
+        strict: bool = False,
         cut: str | None = None,
     ) -> Iterator[Coverage]:
         """Say of every partition asked for what a read gets of it, and why not more, in key order (R-CON-3).
 
-        At a cut a partition was either readable or not: what it was besides, the cut does not keep.
+        `strict` is that of the read. At a cut a partition was either readable or not: what it was besides,
+        the cut does not keep.
         """
         check_date("since", since)
         check_date("until", until)
@@ -105,8 +107,10 @@ class PublishedReads:
         if cut is None:
             asked = filtered(self._database.dialect, partition_state, filters)
             found = stream(self._database, known(*asked), covered)
+            found = map(left_out_if_behind, found) if strict else found
             why = "nobody has attempted it"
         else:
+            _check_not_strict(strict)
             asked = filtered(self._database.dialect, pointer, filters)
             found = map(_covered_at, self._published_at(cut, asked))
             why = f"it could not be read when cut {cut} was made"
