@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -20,10 +19,10 @@ from sealbook.raw.layout import RunPaths
 from sealbook.warehouse import loading, orders
 from sealbook.warehouse.loading import Loading
 from sealbook.warehouse.results import Loaded, LoadEnding
-from sealbook.warehouse.staging import Stager, StagingResult, StagingTask
 from sealbook.warehouse.storage import ArtifactStore
 from tests.support.extraction import demo_keys, demo_queries
 from tests.support.loading import Warehouse, no_spark
+from tests.support.stagers import KilledStager, Moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -213,35 +212,24 @@ def test_bytes_depend_on_the_payload_alone(
     assert sum(rows) == 120
 
 
-@dataclass(frozen=True)
-class KilledOnce(Stager):
-    """Kills its worker process half-way through a task, the first time."""
-
-    marker: str = ""
-
-    def __call__(self, task: StagingTask) -> list[StagingResult]:
-        """Stage all, but die before the first result is handed over."""
-        results = super().__call__(task)
-        try:
-            Path(self.marker).touch(exist_ok=False)
-        except FileExistsError:
-            return results
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError
-
-
+@pytest.mark.parametrize("moment", Moment)
 def test_a_killed_worker_does_no_harm(
-    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, moment: Moment
 ) -> None:
-    """R-WH-4: Spark repeats the task, and staging is idempotent."""
-    warehouse.accept(KEYS, warehouse.seal(KEYS))
+    """R-WH-4: Spark repeats the task, and the result is that of a load in which no worker died."""
+    keys = demo_keys(customers=3, days=8)  # several in each task
+    warehouse.accept(keys, warehouse.seal(keys))
     marker = warehouse.folder / "killed"
-    monkeypatch.setattr(loading, "Stager", partial(KilledOnce, marker=str(marker)))
-
-    results = warehouse.load(spark)
+    with monkeypatch.context() as patch:
+        patch.setattr(loading, "Stager", partial(KilledStager, moment=moment, marker=str(marker)))
+        results = warehouse.load(spark)
 
     assert marker.exists()
     assert _endings(results.values()) == {LoadEnding.LOADED}
+    files = warehouse.files()
+    shutil.rmtree(warehouse.url)
+    assert _endings(warehouse.load(spark, again=True).values()) == {LoadEnding.REBUILT}
+    assert warehouse.files() == files
     warehouse.check_intact()
 
 

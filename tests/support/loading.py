@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey, RunId, Verdict
 from sealbook.model.publication import Published
+from sealbook.warehouse.arrow_reader import read_table
 from sealbook.warehouse.encoding import digest_of
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.loader import Loader
+from sealbook.warehouse.part_files import PartFiles
+from sealbook.warehouse.reading import plan_read
 from sealbook.warehouse.results import Loaded
 from tests.support.extraction import demo_extractor, demo_queries
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUERY = "campaign_daily"
+
+Rows = list[dict[str, Any]]
 
 
 def no_spark() -> NoReturn:
@@ -89,6 +94,15 @@ class Warehouse:
     def published(self) -> list[Published]:
         """Return what readers see."""
         return list(self.ledger.pointers.published(QUERY))
+
+    def rows(self) -> dict[PartitionKey, Rows]:
+        """Read what is published, and return the rows of each partition."""
+        table = read_table(PartFiles(self.url), plan_read(self.ledger.pointers, demo_queries()[QUERY]))
+        found: dict[PartitionKey, Rows] = {}
+        for row in table.to_pylist():
+            key = PartitionKey(row["source"], row["customer_id"], QUERY, row["logical_date"])
+            found.setdefault(key, []).append(row)
+        return found
 
     def parts(self, published: Published) -> list[Path]:
         """Return the files of what readers see of a partition."""
