@@ -1,0 +1,318 @@
+"""Processes that judge, load, demote, roll back, cut, clean up and read the same partitions, all at once.
+
+Each group of keys makes one promise easy to check. `WAVE` is judged and swapped as a whole: a read that mixes
+two instants shows two runs of it. `DOOMED` keys are demoted for good, and `FLAPPING` ones lose their run to
+another: what was rejected before a read began must not be in it. `ROLLED` keys go back and forth.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
+from itertools import count
+from multiprocessing.context import ForkServerContext
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
+from typing import Any, Protocol
+
+from sqlalchemy import select
+
+from sealbook.book import Book
+from sealbook.errors import IllegalMove
+from sealbook.ledger import Ledger, engine, open_ledger
+from sealbook.ledger.tables import KEY as KEY_COLUMNS
+from sealbook.ledger.tables import attempt
+from sealbook.model import Outcome, PartitionKey, RunId, Status
+from sealbook.model.publication import Action, PlanItem, Staged
+from sealbook.warehouse.cleanup import Cleanup
+from sealbook.warehouse.storage import ArtifactStore
+from tests.support.ledger import accept, reject, run_id
+from tests.support.pointers import load, planned, seen
+from tests.support.published import CONTRACTS, FIRST_DAY, QUERY, SOURCE, open_book, write
+
+ROUNDS = 12
+
+
+def keys(group: str, number: int) -> list[PartitionKey]:
+    """Return the keys of a group."""
+    return [PartitionKey(SOURCE, f"{group}{each:02}", QUERY, FIRST_DAY) for each in range(number)]
+
+
+WAVE, DOOMED, FLAPPING, ROLLED = (
+    keys("wave", 40),
+    keys("doomed", ROUNDS),
+    keys("flapping", 8),
+    keys("rolled", 8),
+)
+EVERY = WAVE + DOOMED + FLAPPING + ROLLED
+
+Seen = dict[PartitionKey, RunId]
+"""The one run that a read has of each partition."""
+
+
+class Party(Protocol):
+    """One who takes part: all work on the same ledger, each on a connection of its own."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger."""
+
+    def load(self) -> object:
+        """Do a whole load."""
+
+    def see(self, **asked: Any) -> Seen:
+        """Read everything, and check that each partition is there once."""
+
+
+@dataclass(frozen=True)
+class PointerParty:
+    """Loads and reads pointers alone; there are no artifacts."""
+
+    url: str
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger."""
+        return open_ledger(self.url)
+
+    def load(self) -> object:
+        """Do a whole load."""
+        return load(self.ledger)
+
+    def see(self, **asked: Any) -> Seen:
+        """Read the pointers."""
+        return seen(self.ledger, QUERY, **asked)
+
+
+@dataclass(frozen=True)
+class FileParty:
+    """Loads artifacts into a folder, and reads their rows as Arrow tables."""
+
+    url: str
+    warehouse: str
+
+    @cached_property
+    def book(self) -> Book:
+        """The book."""
+        return open_book(self.url, self.warehouse)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger."""
+        return self.book.ledger
+
+    def load(self) -> object:
+        """Do a whole load, with artifacts whose rows say what run they are of."""
+        pointers = self.ledger.pointers
+        pointers.hide()
+        plan = [item for item in pointers.plan() if item.action is not Action.HIDE]
+        return pointers.swap([self._stage(item) for item in plan])
+
+    def _stage(self, item: PlanItem) -> Staged:
+        written = write(self.warehouse, item.key, int(str(item.run_id)), contract=CONTRACTS["1"])
+        return replace(written, planned_version=item.planned_version)
+
+    def see(self, **asked: Any) -> Seen:
+        """Read the rows."""
+        table = self.book.table(QUERY, **asked)
+        groups = table.group_by(["customer_id", "run_id", "clicks"]).aggregate([([], "count_all")])
+        return checked_rows(tuple(row.values()) for row in groups.to_pylist())
+
+
+def checked_rows(groups: Iterable[Sequence[Any]]) -> Seen:
+    """Check that these are whole runs, one of each: customer_id, run_id, clicks and number of rows."""
+    found: Seen = {}
+    for customer, run, clicks, number in groups:
+        key = PartitionKey(SOURCE, customer, QUERY, FIRST_DAY)
+        assert key not in found, f"two runs of {key}"
+        assert (clicks, number) == (int(run), 10), f"rows of {key} that are not those of run {run}"
+        found[key] = RunId(run)
+    return found
+
+
+@dataclass(frozen=True)
+class Signals:
+    """`done` stops everybody; the judge goes on until `enough` is set."""
+
+    done: Event
+    enough: Event
+
+
+def judge_rounds(party: Party, signals: Signals) -> int:
+    """Judge one run after the other, now with and now without waiting for a loader; stop all when through."""
+    ledger = party.ledger
+    for number in count(2):
+        if signals.done.is_set() or (number > ROUNDS + 1 and signals.enough.is_set()):
+            break
+        run = 2 * number
+        ledger.judge([accept(key, run) for key in WAVE + ROLLED + FLAPPING])
+        if number % 2:
+            _wait_until_loaded(party, run_id(run), signals.done)
+        ledger.judge([reject(key, 1, again="for good") for key in DOOMED[number - 2 : number - 1]])
+        ledger.judge([reject(key, run, again="bad after all") for key in FLAPPING])
+        ledger.judge([accept(key, run + 1) for key in FLAPPING])
+    signals.done.set()
+    return number
+
+
+def _wait_until_loaded(party: Party, run: RunId, done: Event) -> None:
+    deadline = time.monotonic() + 120
+    while seen(party.ledger, QUERY)[WAVE[0]] != run and not done.is_set():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def load_on(party: Party, signals: Signals) -> int:
+    """Load, again and again, against the other loader."""
+    for loads in count():
+        if signals.done.is_set():
+            return loads
+        party.load()
+    raise AssertionError("unreachable")
+
+
+def roll_back_on(party: Party, signals: Signals) -> int:
+    """Give authority back to an earlier run, over and over."""
+    chance = random.Random(3)
+    rolled = 0
+    while not signals.done.is_set():
+        key = chance.choice(ROLLED)
+        runs = sorted({each.run_id for each in party.ledger.attempts(key)})
+        try:
+            party.ledger.rollback(key, chance.choice(runs), actor="ann", reason="to and fro")
+        except IllegalMove:
+            continue
+        rolled += 1
+    return rolled
+
+
+def read_on(party: Party, signals: Signals) -> int:
+    """Read, and check each read against what was certain before it; return how many waves it saw."""
+    reader = Reader(party.ledger, party.see)
+    while not signals.done.is_set():
+        reader.read()
+    return len(set(reader.waves))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Checks reads of any kind."""
+
+    ledger: Ledger
+    see: Callable[[], Seen]
+    waves: list[RunId] = field(default_factory=list)
+
+    def read(self) -> None:
+        """Read once."""
+        unfit = rejected(self.ledger)
+        failed = {state.key for state in self.ledger.states(status=Status.FAILED)}
+        found = self.see()
+        assert not unfit & set(found.items()), "a run that was rejected before the read began"
+        assert not failed & set(DOOMED) & found.keys(), "a partition that was failed when the read began"
+        assert found.keys() >= {*WAVE, *ROLLED}
+        self.waves.append(whole_wave(found))
+        assert self.waves == sorted(self.waves), "a replacement that was taken back"
+
+
+def cut_on(party: Party, signals: Signals) -> int:
+    """Pin a cut, and check that it holds nothing unfit, is of one instant, and stays."""
+    pinned: dict[str, Seen] = {}
+    while not signals.done.is_set() or not pinned:
+        unfit = rejected(party.ledger)
+        token = party.ledger.pointers.create_cut().token
+        pinned[token] = party.see(cut=token)
+        assert not unfit & set(pinned[token].items())
+        whole_wave(pinned[token])
+        time.sleep(0.02)
+    for token, expected in pinned.items():
+        assert party.see(cut=token) == expected
+    return len(pinned)
+
+
+def clean_on(party: FileParty, signals: Signals) -> int:
+    """Clean up what nothing needs: that is nothing of what a read may be at work on."""
+    cleanup = Cleanup(party.ledger.pointers, ArtifactStore.open(party.warehouse), timedelta(days=7))
+    for cleaned in count():
+        if signals.done.is_set():
+            return cleaned
+        list(cleanup.remove())
+    raise AssertionError("unreachable")
+
+
+def whole_wave(found: Seen) -> RunId:
+    """Return the run of the wave, which was swapped as a whole."""
+    runs = {found[key] for key in WAVE}
+    assert len(runs) == 1, f"a mixed instant: {sorted(runs)}"
+    return runs.pop()
+
+
+def rejected(ledger: Ledger) -> set[tuple[PartitionKey, RunId]]:
+    """Return the runs that are unfit: here, none is ever accepted again."""
+    query = select(*(attempt.c[name] for name in (*KEY_COLUMNS, "run_id")))
+    with ledger._database.read() as connection:
+        rows = connection.execute(query.where(attempt.c.outcome == Outcome.REJECTED.value)).all()
+    return {(PartitionKey(*row[:4]), row.run_id) for row in rows}
+
+
+def check_settled(party: Party) -> None:
+    """Load once more, and see that what is published is what is accepted."""
+    party.load()
+    assert planned(party.ledger) == []
+    assert list(party.ledger.pointers.differences()) == []
+    authorities = {each.key: each.current_run_id for each in party.ledger.states(status=Status.SUCCESS)}
+    assert party.see() == authorities
+    assert authorities.keys() == {*EVERY} - {*DOOMED}
+
+
+def _act(work: Any, make: Callable[[str], Party], url: str, signals: Signals, answers: Queue[Any]) -> None:
+    """Run one actor; if it fails, say how, and stop the others."""
+    engine._PAUSES_SECONDS = ()  # type: ignore[assignment]  # no deadlock is repaired in silence
+    try:
+        party = make(url)
+        with party.ledger:
+            answers.put((work.__name__, work(party, signals), None))
+    except BaseException:
+        answers.put((work.__name__, None, traceback.format_exc()))
+        raise
+    finally:
+        signals.done.set()
+
+
+@contextmanager
+def traffic(
+    processes: ForkServerContext,
+    url: str,
+    make: Callable[[str], Party],
+    actors: Sequence[Callable[[Any, Signals], int]],
+) -> Iterator[tuple[Signals, dict[str, int]]]:
+    """Have actors at work during the block, and wait for all after it; then each one's answer is there."""
+    first = make(url)
+    with first.ledger as ledger:
+        ledger.judge([accept(key, 1) for key in EVERY])
+        first.load()
+    signals = Signals(processes.Event(), processes.Event())
+    answers: Queue[Any] = processes.Queue()
+    started = [processes.Process(target=_act, args=(work, make, url, signals, answers)) for work in actors]
+    for process in started:
+        process.start()
+    said: dict[str, int] = {}
+    try:
+        yield signals, said
+    except BaseException:
+        signals.done.set()
+        raise
+    finally:
+        signals.enough.set()
+        found = [answers.get(timeout=240) for _ in started]
+        for process in started:
+            process.join()
+    failures = [failure for _, _, failure in found if failure is not None]
+    assert not failures, "\n".join(failures)
+    for name, answer, _ in found:
+        said[name] = max(answer, said.get(name, 0))
