@@ -1,0 +1,185 @@
+"""The warehouse against DuckDB, Spark, pyarrow, Delta and Iceberg: the same rows on the same machine."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from bench.harness import Result, duration, speed
+from bench.warehouse_load import QUERY, ROWS, Raw, Warehouse
+from bench.warehouse_peers import DeltaTable, IcebergTable, duckdb_copy, spark_partition_by
+from sealbook.config import SparkSettings
+from sealbook.model import PartitionKey, RunId
+from sealbook.spark.session import spark_session
+from tests.support.extraction import FIRST_DAY, demo_keys, demo_queries
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROUNDS = 3
+CUSTOMERS, DAYS = 50, 100
+WARM_UP = 400
+SIDE_BY_SIDE = 1_000
+REPLACED_CUSTOMERS, REPLACED_DAYS = 10, 10
+
+COLUMNS = demo_queries()[QUERY].contracts["1"].columns
+KEYS = demo_keys(CUSTOMERS, DAYS)
+
+
+def run() -> list[Result]:
+    """Measure on a local folder and SQLite, with two cores."""
+    spark = spark_session(SparkSettings(master="local[2]", config={"spark.driver.memory": "4g"}))
+    with tempfile.TemporaryDirectory() as folder:
+        raw = Raw(spark, Path(folder))
+        run_id = raw.extract(KEYS, restatement=0)
+        _warm_up(raw, run_id)
+        with ExitStack() as kept:
+            results, warehouse = _loading(raw, run_id, kept)
+            results += _reading(spark, warehouse)
+            results += _reloading(warehouse)
+        return results + _replacing(raw, run_id)
+
+
+def _loading(raw: Raw, run_id: RunId, kept: ExitStack) -> tuple[list[Result], Warehouse]:
+    """Load by turns with DuckDB, and once against Spark; return the last warehouse, which is kept."""
+    payloads = str(raw.folder / "raw/demo/*/*/*/*/payload.jsonl")
+    paths = [raw.path(key, run_id) for key in KEYS]
+    ours, swaps, peer = [], [], []
+    for _ in range(ROUNDS):
+        kept.close()
+        warehouse = kept.enter_context(Warehouse(raw))
+        warehouse.accept(KEYS, run_id)
+        ours.append(_time(warehouse.load))
+        swaps.append(warehouse.swapping / ours[-1])
+        with raw.scratch() as folder:
+            peer.append(_time(partial(duckdb_copy, payloads, COLUMNS, folder)))
+    assert len(warehouse.files) == len(KEYS)
+    with raw.scratch() as folder:
+        sparks = _time(lambda: spark_partition_by(raw.spark, paths, COLUMNS, folder))
+    mine, theirs, share = median(ours), median(peer), 100 * median(swaps)
+    what = f"load {len(KEYS):,} partitions of {ROWS} rows"
+    return [
+        duration(f"{what}, against DuckDB's COPY", mine, theirs, at_most=1.0, detail=_seconds(mine, theirs)),
+        speed(
+            f"{what}, against Spark's partitionBy", mine, sparks, at_least=12, detail=_seconds(mine, sparks)
+        ),
+        Result("swaps, of the time of the load", share, "%", "< 5", share < 5),
+    ], warehouse
+
+
+def _warm_up(raw: Raw, run_id: RunId) -> None:
+    with Warehouse(raw) as warehouse:
+        warehouse.accept(KEYS[:WARM_UP], run_id)
+        warehouse.load()
+        spark = raw.spark
+        for _ in range(3):
+            _aggregate(warehouse.book.read(QUERY, spark=spark, scan="source"))
+            _aggregate(spark.read.parquet(*warehouse.files[:100]))
+            warehouse.book.table(QUERY)
+
+
+def _reading(spark: SparkSession, warehouse: Warehouse) -> list[Result]:
+    """Scan all, by turns."""
+    book, files = warehouse.book, warehouse.files
+    scans = _medians(
+        ROUNDS,
+        lambda: _aggregate(book.read(QUERY, spark=spark)),
+        lambda: _aggregate(spark.read.parquet(*files)),
+    )
+    tables = _medians(
+        2 * ROUNDS,
+        lambda: book.table(QUERY),
+        lambda: ds.dataset(files, format="parquet").to_table(),
+    )
+    return [
+        speed(
+            f"scan and aggregate {len(files):,} artifacts from Spark, against spark.read.parquet",
+            *scans,
+            at_least=6,
+            detail=_seconds(*scans),
+        ),
+        duration("book.table, against a pyarrow dataset", *tables, at_most=1.5, detail=_seconds(*tables)),
+    ]
+
+
+def _aggregate(frame: DataFrame) -> None:
+    sums = [F.sum(column.name) for column in COLUMNS if column.name.startswith("metrics_")]
+    assert frame.agg(F.count("*"), F.max("segments_date"), *sums).collect()[0][0] > 0
+
+
+def _reloading(warehouse: Warehouse) -> list[Result]:
+    passed = _medians(ROUNDS, warehouse.load)[0]
+    return [Result("load when nothing changed", passed, "s", "< 1", passed < 1)]
+
+
+def _replacing(raw: Raw, first: RunId) -> list[Result]:
+    """Replace partitions of a table by another run of them: one by one, and all at once."""
+    keys = [key for key in KEYS if key.logical_date < FIRST_DAY + timedelta(SIDE_BY_SIDE // CUSTOMERS)]
+    replaced = demo_keys(REPLACED_CUSTOMERS, REPLACED_DAYS)
+    second, third = (raw.extract(replaced, restatement=number) for number in (1, 2))
+    with Warehouse(raw) as warehouse:
+        warehouse.accept(keys, first)
+        warehouse.load()
+        everything = _lake_rows(warehouse.book.table(QUERY))
+        warehouse.accept(replaced, second)
+        one_by_one = _time(lambda: [_load_one(warehouse, key) for key in replaced])
+        new = _lake_rows(warehouse.book.table(QUERY, runs=[second]))
+        warehouse.accept(replaced, third)
+        at_once = _time(warehouse.load)
+    parts = [_rows_of(new, key) for key in replaced]
+    results = []
+    for name, peer in (("deltalake", DeltaTable), ("pyiceberg", IcebergTable)):
+        with raw.scratch() as folder:
+            table = peer(folder, everything)
+            theirs = _time(partial(list, map(table.replace, parts)))
+            batch = _time(partial(table.replace, new))
+        for how, ours, other in (("one by one", one_by_one, theirs), ("at once", at_once, batch)):
+            what = f"replace {len(replaced)} of {len(keys):,} partitions {how}, against {name}"
+            results.append(Result(what, other / ours, "x speed", "none", True, _seconds(ours, other)))
+    return results
+
+
+def _load_one(warehouse: Warehouse, key: PartitionKey) -> int:
+    day = key.logical_date
+    return warehouse.load(customers=[key.customer_id], since=day, until=day)
+
+
+def _lake_rows(rows: pa.Table) -> pa.Table:
+    """Return rows with days as text, by which every lake can partition."""
+    at = rows.column_names.index("logical_date")
+    return rows.set_column(at, "logical_date", rows["logical_date"].cast(pa.string()))
+
+
+def _rows_of(rows: pa.Table, key: PartitionKey) -> pa.Table:
+    return rows.filter(
+        (ds.field("customer_id") == key.customer_id) & (ds.field("logical_date") == str(key.logical_date))
+    )
+
+
+def _medians(rounds: int, *contenders: Callable[[], object]) -> list[float]:
+    """Return the median time of each contender, taken in turn."""
+    times = [[_time(contender) for contender in contenders] for _ in range(rounds)]
+    return [median(own) for own in zip(*times, strict=True)]
+
+
+def _time(work: Callable[[], object]) -> float:
+    gc.collect()
+    started = perf_counter()
+    work()
+    return perf_counter() - started
+
+
+def _seconds(ours: float, peer: float) -> str:
+    return f"{ours:.2f} s and {peer:.2f} s"
