@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,7 @@ from tests.support.pointers import load, planned, seen
 from tests.support.published import CONTRACTS, FIRST_DAY, QUERY, SOURCE, open_book, write
 
 ROUNDS = 12
+_PAUSE_SECONDS = 0.02  # what one actor leaves to the others between two turns, for there may be few cores
 
 
 def keys(group: str, number: int) -> list[PartitionKey]:
@@ -121,14 +123,17 @@ class FileParty:
     def see(self, **asked: Any) -> Seen:
         """Read the rows."""
         table = self.book.table(QUERY, **asked)
-        groups = table.group_by(["customer_id", "run_id", "clicks"]).aggregate([([], "count_all")])
-        return checked_rows(tuple(row.values()) for row in groups.to_pylist())
+        return checked_rows(zip(*(table[name].to_pylist() for name in ROW), strict=True))
 
 
-def checked_rows(groups: Iterable[Sequence[Any]]) -> Seen:
-    """Check that these are whole runs, one of each: customer_id, run_id, clicks and number of rows."""
+ROW = ("customer_id", "run_id", "clicks")
+"""Columns that say of a row whose it is, and of which run it really is."""
+
+
+def checked_rows(rows: Iterable[Sequence[Any]]) -> Seen:
+    """Check that these are whole runs, one of each partition."""
     found: Seen = {}
-    for customer, run, clicks, number in groups:
+    for (customer, run, clicks), number in Counter(map(tuple, rows)).items():
         key = PartitionKey(SOURCE, customer, QUERY, FIRST_DAY)
         assert key not in found, f"two runs of {key}"
         assert (clicks, number) == (int(run), 10), f"rows of {key} that are not those of run {run}"
@@ -157,6 +162,8 @@ def judge_rounds(party: Party, signals: Signals) -> int:
         ledger.judge([reject(key, 1, again="for good") for key in DOOMED[number - 2 : number - 1]])
         ledger.judge([reject(key, run, again="bad after all") for key in FLAPPING])
         ledger.judge([accept(key, run + 1) for key in FLAPPING])
+        if number > ROUNDS:
+            signals.enough.wait(_PAUSE_SECONDS)
     signals.done.set()
     return number
 
@@ -174,6 +181,7 @@ def load_on(party: Party, signals: Signals) -> int:
         if signals.done.is_set():
             return loads
         party.load()
+        time.sleep(_PAUSE_SECONDS)
     raise AssertionError("unreachable")
 
 
@@ -182,6 +190,7 @@ def roll_back_on(party: Party, signals: Signals) -> int:
     chance = random.Random(3)
     rolled = 0
     while not signals.done.is_set():
+        time.sleep(_PAUSE_SECONDS)
         key = chance.choice(ROLLED)
         runs = sorted({each.run_id for each in party.ledger.attempts(key)})
         try:
@@ -229,7 +238,7 @@ def cut_on(party: Party, signals: Signals) -> int:
         pinned[token] = party.see(cut=token)
         assert not unfit & set(pinned[token].items())
         whole_wave(pinned[token])
-        time.sleep(0.02)
+        time.sleep(_PAUSE_SECONDS)
     for token, expected in pinned.items():
         assert party.see(cut=token) == expected
     return len(pinned)
@@ -242,6 +251,7 @@ def clean_on(party: FileParty, signals: Signals) -> int:
         if signals.done.is_set():
             return cleaned
         list(cleanup.remove())
+        time.sleep(_PAUSE_SECONDS)
     raise AssertionError("unreachable")
 
 
