@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from hashlib import sha1, sha256
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 from sealbook.errors import InvalidInput
@@ -34,6 +34,7 @@ NO_ATTEMPT = "1"
 """What stands in the idempotency key for an event without a step, or without an attempt (R-EVT-3)."""
 
 _EVENT_NAMESPACE = UUID("0b8d3f5e-6c1f-4b0e-9d53-2f7a51c8e6a4").bytes
+_PLAIN_TOKEN = re.compile(rf"[!-{{}}~][ -{{}}~]{{0,{MAX_TEXT - 1}}}")  # most are of ASCII, without a |
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
@@ -80,7 +81,7 @@ def idempotency_key(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunEvent:
     """One event of a run. Made by `RunEvent.new`, `RunEvent.from_json`, or by a store from its row.
 
@@ -128,39 +129,27 @@ class RunEvent:
 
         Without an `event_id` the id follows from the idempotency key: an event told again is the same event.
         """
-        # The checks turn an attempt that is a number into text.
-        return cls(
-            run_id=run_id,
-            event_type=event_type,
-            step_id=step_id,
-            logical_attempt_id=cast("str | None", logical_attempt_id),
-            plan_version=plan_version,
-            event_data=event_data,
-            emitted_at=emitted_at,
-            event_id="" if event_id is None else _uuid("event_id", event_id),
-            engine_attempt_id=cast("str | None", engine_attempt_id),
-            adapter_version=adapter_version,
-            engine_run_ref=engine_run_ref,
-            caused_by_signal_id=caused_by_signal_id,
-            parent_event_id=parent_event_id,
-        )
+        said = {
+            "run_id": run_id,
+            "event_type": event_type,
+            "step_id": step_id,
+            "logical_attempt_id": logical_attempt_id,
+            "plan_version": plan_version,
+            "event_data": event_data,
+            "emitted_at": emitted_at,
+            "engine_attempt_id": engine_attempt_id,
+            "adapter_version": adapter_version,
+            "engine_run_ref": engine_run_ref,
+            "caused_by_signal_id": caused_by_signal_id,
+            "parent_event_id": parent_event_id,
+        }
+        if event_id is not None:
+            said["event_id"] = _uuid("event_id", event_id)
+        return cls.restored(**_sound(said))
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        for name, check in _CHECKS.items():
-            value = getattr(self, name)
-            if value is not None or name in _REQUIRED:
-                checked = check(name, value)
-                if checked is not value:
-                    put(self, name, checked)
-        key = _digest(self.run_id, self.step_id, self.logical_attempt_id, self.event_type, self.plan_version)
-        if self.idempotency_key not in ("", key):
-            raise InvalidInput.of(
-                "idempotency_key", self.idempotency_key, f"that of the event's fields, {key}"
-            )
-        put(self, "idempotency_key", key)
-        if self.event_id == "":
-            put(self, "event_id", _event_id(key))
+        said = {name: getattr(self, name) for name in _CHECKS}
+        self.__dict__.update(_sound(said, self.idempotency_key))
 
     @classmethod
     def trusted(
@@ -176,7 +165,7 @@ class RunEvent:
 
         The data is not copied, and its texts must be plain ones, of no subclass of `str`.
         """
-        run, kind, attempt = str.__str__(run_id), event_type.value, str(logical_attempt_id)
+        run, kind, attempt = _plain(run_id), event_type.value, str(logical_attempt_id)
         key = _digest(run, step_id, attempt, kind, "1")
         return cls.restored(
             run_id=run,
@@ -196,8 +185,7 @@ class RunEvent:
     def restored(cls, **fields: object) -> RunEvent:
         """Build an event from all the fields that a store kept of it; they were checked when it was made."""
         event = object.__new__(cls)
-        for name, value in fields.items():
-            object.__setattr__(event, name, value)
+        event.__dict__.update(fields)  # in one go: an event has many fields, and runs have many events
         return event
 
     def stored(self, run_seq: int, persisted_at: datetime) -> RunEvent:
@@ -272,11 +260,16 @@ def _text(name: str, value: object) -> str:
         raise InvalidInput.of(name, value, f"text of 1 to {MAX_TEXT} characters")
     if not is_storable(value):
         raise InvalidInput.of(name, value, "text without NUL characters and lone surrogates")
-    return str.__str__(value)  # of a subclass, such as RunId, the text alone: drivers look at the exact type
+    return _plain(value)
+
+
+_plain = str.__str__  # of a subclass, such as RunId, the text alone: drivers look at the exact type
 
 
 def _token(name: str, value: object) -> str:
     """Check a part of the idempotency key."""
+    if isinstance(value, str) and _PLAIN_TOKEN.fullmatch(value):
+        return _plain(value)
     text = _text(name, value)
     if "|" in text:
         raise InvalidInput.of(name, value, "text without |, which parts the fields of the idempotency key")
@@ -313,15 +306,17 @@ def _extra(name: str, value: object) -> Mapping[str, object]:
     return extra
 
 
-_UNSAID: Mapping[str, object] = {
-    "run_seq": None,
-    "persisted_at": None,
-    "engine_attempt_id": None,
-    "adapter_version": None,
-    "engine_run_ref": None,
-    "caused_by_signal_id": None,
-    "parent_event_id": None,
-}
+_UNSAID: Mapping[str, object] = dict.fromkeys(
+    (
+        "run_seq",
+        "persisted_at",
+        "engine_attempt_id",
+        "adapter_version",
+        "engine_run_ref",
+        "caused_by_signal_id",
+        "parent_event_id",
+    )
+)
 _REQUIRED = frozenset({"run_id", "event_type", "plan_version", "event_data", "event_id", "extra"})
 _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "run_id": _token,
@@ -341,6 +336,26 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "parent_event_id": _uuid,
     "extra": _extra,
 }
+
+
+def _sound(said: Mapping[str, object], key: str = "") -> dict[str, object]:
+    """Check what is said of an event, and return all its fields, with those that follow from others."""
+    fields: dict[str, Any] = {**_UNSAID, "extra": {}, "event_id": "", **said}
+    for name, value in said.items():
+        if value is not None or name in _REQUIRED:
+            fields[name] = _CHECKS[name](name, value)
+    fields["idempotency_key"] = own_key = _digest(
+        fields["run_id"],
+        fields["step_id"],
+        fields["logical_attempt_id"],
+        fields["event_type"],
+        fields["plan_version"],
+    )
+    if key not in ("", own_key):
+        raise InvalidInput.of("idempotency_key", key, f"that of the event's fields, {own_key}")
+    if fields["event_id"] == "":
+        fields["event_id"] = _event_id(own_key)
+    return fields
 
 
 def _digest(

@@ -16,6 +16,7 @@ MAX_DEPTH = 64
 MAX_INT_BITS = 1024
 """Python refuses to print whole numbers of thousands of digits; no store needs them."""
 
+_OBJECTS = (dict, Mapping)  # the first is told at once
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
@@ -63,7 +64,7 @@ def parse_time(field: str, text: object) -> datetime:
 
 def json_object(field: str, value: object) -> dict[str, object]:
     """Copy a JSON object deeply, or refuse it; the error names the place of what JSON cannot hold."""
-    if not isinstance(value, dict | Mapping):
+    if not isinstance(value, _OBJECTS):
         raise InvalidInput.of(field, value, "a JSON object: a mapping with text keys")
     return _copy_object(field, value, MAX_DEPTH)
 
@@ -123,7 +124,7 @@ def _copy(place: str, value: object, depth: int) -> object:
         return float(value)
     if depth == 0:
         raise InvalidInput(f"{place} is nested over {MAX_DEPTH} levels deep", field=place)
-    if isinstance(value, dict | Mapping):
+    if isinstance(value, _OBJECTS):
         return _copy_object(place, value, depth)
     if isinstance(value, list | tuple):
         return [_copy(f"{place}[{index}]", item, depth - 1) for index, item in enumerate(value)]
