@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
@@ -40,6 +41,12 @@ def seconds(rounds: int, *contenders: Callable[[], object]) -> list[float]:
             contender()
             best[index] = min(best[index], time.perf_counter() - started)
     return best
+
+
+def medians(rounds: int, *contenders: Callable[[], object]) -> list[float]:
+    """Return the median time of each contender over some rounds, taken in turn."""
+    taken = [seconds(1, *contenders) for _ in range(rounds)]
+    return [median(times) for times in zip(*taken, strict=True)]
 
 
 def speed(name: str, ours: float, peer: float, *, at_least: float, detail: str = "") -> Result:

@@ -1,0 +1,117 @@
+"""The validator against DuckDB and against Spark's own reader; how it grows, and what memory it needs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bench.harness import Result, duration, medians, megabytes, seconds, speed
+from bench.validate_load import CORES, Books, accept_all, seal_large_run, seal_runs, session
+from bench.validate_peers import DuckDb, judge_natively
+from bench.validate_usage import cpu_seconds
+
+PARTITIONS = 5_000
+ROWS = 200
+FEW, MANY = 1_000, 20_000
+KEYS = 100_000
+LARGE = 5_000_000
+ROUNDS = 5
+WARM_ROUNDS = 6
+
+
+def run() -> list[Result]:
+    """Measure on a local folder, with a ledger on SQLite."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        return [*_usage(folder), *_against_peers(folder), _growth(folder)]
+
+
+def _against_peers(folder: Path) -> list[Result]:
+    spark, duck = session(), DuckDb()
+    root = seal_runs(folder / "peers", PARTITIONS, ROWS)
+    books = Books(folder, spark)
+
+    def ours() -> None:
+        assert _judge(books, root) == PARTITIONS
+
+    def in_duckdb() -> None:
+        assert duck.judge(root) == PARTITIONS
+
+    _warm_up(ours, in_duckdb)
+    used = [_cpu_seconds(contender) for contender in (ours, in_duckdb)]
+    mine, theirs = medians(ROUNDS, ours, in_duckdb)
+    [natively] = seconds(1, lambda: _judge_natively(spark, root))
+    name = f"{PARTITIONS:,} partitions of {ROWS} rows"
+    detail = f"{mine:.2f} s, DuckDB {theirs:.2f} s; processor time {used[0] / used[1]:.2f} x"
+    return [
+        duration(f"{name}, against DuckDB", mine, theirs, at_most=1.2, detail=detail),
+        speed(
+            f"{name}, against spark.read.json", mine, natively, at_least=8, detail=f"Spark {natively:.1f} s"
+        ),
+    ]
+
+
+def _growth(folder: Path) -> Result:
+    """Compare the time for many partitions with as many times that for few."""
+    books = Books(folder, session())
+    few = seal_runs(folder / "few", FEW, ROWS)
+    many = seal_runs(folder / "many", MANY, ROWS)
+    taken = medians(3, lambda: _judge(books, few), lambda: _judge(books, many))
+    detail = f"{taken[0]:.2f} s and {taken[1]:.2f} s"
+    name = f"from {FEW:,} to {MANY:,} partitions, against linear"
+    return duration(name, taken[1], taken[0] * (MANY / FEW), at_most=1.15, detail=detail)
+
+
+def _usage(folder: Path) -> list[Result]:
+    seal_runs(folder / "keys" / "raw", KEYS, rows=2)
+    keys = _measured(folder / "keys", KEYS)
+    seal_large_run(folder / "large" / "raw", LARGE)
+    large = _measured(folder / "large", 1)
+    return [
+        megabytes(f"driver, Python and Java, {KEYS:,} keys", keys["driver_megabytes"], at_most=1_000),
+        megabytes(f"a worker, one partition of {LARGE:,} rows", large["worker_megabytes"], at_most=1_000),
+        Result(
+            f"cores at work, one partition of {LARGE:,} rows",
+            large["cores_busy"],
+            f"of {CORES}",
+            ">= 1.6",
+            large["cores_busy"] >= 1.6,
+            f"{large['seconds']:.1f} s",
+        ),
+    ]
+
+
+def _measured(folder: Path, accepted: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "bench.validate_usage", str(folder)]
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    found: dict[str, float] = json.loads(said)
+    assert found["accepted"] == accepted
+    return found
+
+
+def _judge(books: Books, root: Path) -> int:
+    with books.new(root) as validator:
+        return accept_all(validator)
+
+
+def _judge_natively(spark: SparkSession, root: Path) -> None:
+    assert judge_natively(spark, root) == PARTITIONS
+
+
+def _warm_up(*contenders: Callable[[], object]) -> None:
+    """Let Java compile what it finds hot, and the disk's pages get into memory."""
+    for _ in range(WARM_ROUNDS):
+        for contender in contenders:
+            contender()
+
+
+def _cpu_seconds(contender: Callable[[], object]) -> float:
+    before = cpu_seconds()
+    contender()
+    return cpu_seconds() - before
