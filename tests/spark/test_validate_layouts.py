@@ -31,7 +31,7 @@ LAYOUTS = st.builds(
     Layout,
     cores=st.integers(1, 9),
     sliced_above=st.sampled_from([0, 700, 5_000, 10**9]),
-    slice_bytes=st.sampled_from([150, 1_000, 20_000]),
+    slice_bytes=st.sampled_from([500, 2_000, 20_000]),
     bin_bytes=st.sampled_from([1, 100_000, 10**9]),
     block_bytes=st.sampled_from([1, 3_000, 10**9]),
 )

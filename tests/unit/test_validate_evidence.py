@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealbook.model import Check, Severity
-from sealbook.model.contract import RowCount, Rule
+from sealbook.model.contract import Contract, RowCount, Rule
 from sealbook.spark.offending import OffendingLines
 from sealbook.validate import names
 from sealbook.validate.evidence import content_checks
@@ -228,3 +228,31 @@ def test_repeated_keys_that_spark_found_count_as_if_a_task_had() -> None:
     }
 
     assert (by_name[names.PRIMARY_KEY].passed, by_name[names.PRIMARY_KEY].lines) == (False, (4, 9))
+
+
+BOUNDED = replace(CONTRACT, row_count=RowCount(min=2, max=50, min_ratio=0.5), allow_empty=True)
+FOUND = st.builds(
+    Content,
+    lines=st.integers(0, 4).map(lambda lines: lines * 20),
+    rows=st.just(20),
+    offending=st.sampled_from([{}, {}, {"json": OffendingLines(1, [2])}]),
+    record_count=st.sampled_from([0, 20, 40]),
+)
+JUDGED = st.tuples(
+    st.one_of(FOUND, st.sampled_from([content(20), content(40)])),
+    st.sampled_from([{}, {}, {1: OffendingLines(1, [3])}, {2: OffendingLines(1, [3])}]),
+    st.sampled_from([(), (20,), (100,)]),
+)
+
+
+@given(st.sampled_from([CONTRACT, BOUNDED]), st.lists(JUDGED, max_size=6))
+def test_what_was_judged_before_changes_no_verdict(
+    contract: Contract, runs: list[tuple[Content, dict[int, OffendingLines], tuple[int, ...]]]
+) -> None:
+    """Checks that most runs share are made once: that must not show."""
+    judge = ContractJudge(contract)
+    for found, violations, history in runs:
+        seen = evidence(found, violations=violations)
+        assert judge.judge(CANDIDATE, seen, found, history) == ContractJudge(contract).judge(
+            CANDIDATE, seen, found, history
+        )

@@ -25,13 +25,27 @@ def test_each_run_is_in_one_bin_and_no_bin_is_empty(sizes: list[int], cores: int
     assert all(bins)
 
 
-def test_bins_have_about_equal_bytes() -> None:
-    sizes = [number % 7 * 100_000 for number in range(2_000)]
+def test_each_bin_has_an_equal_share_of_what_is_left() -> None:
+    """So the last are small, and cores that take one after the other end together."""
+    sizes = [number % 7 * 10_000 for number in range(2_000)]
     bins = Layout(cores=4).bins(candidates(sizes))
 
-    weights = [sum(sizes[unit.ordinal] for unit in units) for units in bins]
-    assert len(bins) >= 16
-    assert max(weights[:-1]) < 1.1 * min(weights[:-1])
+    weights = [sum(sizes[unit.ordinal] + 32 * 1024 for unit in units) for units in bins]
+    left = [sum(weights[number:]) for number in range(len(weights))]
+    for weight, rest in zip(weights[:-1], left[:-1], strict=True):
+        most = max(rest // 8, 2 * 1024 * 1024)
+        assert most - 100_000 < weight <= most
+    assert weights[-1] <= 2 * 1024 * 1024 < weights[0]
+
+
+@given(SIZES, st.integers(2, 8))
+def test_cores_that_take_bin_after_bin_end_within_one_small_bin(sizes: list[int], cores: int) -> None:
+    bins = Layout(cores).bins(candidates(sizes))
+
+    busy_until = [0] * cores
+    for units in bins:
+        busy_until[busy_until.index(min(busy_until))] += sum(sizes[unit.ordinal] for unit in units)
+    assert max(busy_until) - min(busy_until) <= max([2 * 1024 * 1024, *sizes]) * 2
 
 
 def test_many_small_runs_are_few_tasks_and_large_ones_do_not_share() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,27 +26,32 @@ class Folder(Medium):
     def __init__(self, root: Path) -> None:
         super().__init__(LocalStore(root))
         self._root = root
+        self._prefix = f"{root}/"  # a Path is slow to make, and files are read by the thousand
         self._lasting: set[Path] = set()
 
     def get(self, path: str) -> bytes | None:
         """Return a whole file; None when there is none."""
         with translated(path):
             try:
-                return (self._root / path).read_bytes()
+                with FileIO(self._prefix + path) as file:
+                    return file.readall()
             except FileNotFoundError:
                 return None
 
     def stream(self, path: str) -> Iterator[bytes]:
         """Yield a file in chunks of some MB; NotFound when there is none."""
         with translated(path):
-            file = (self._root / path).open("rb", buffering=0)
+            file = FileIO(self._prefix + path)
         with file:
+            left = os.fstat(file.fileno()).st_size
             while True:
                 with translated(path):
-                    chunk = file.read(CHUNK)
+                    # No more room than is needed: to allocate it can take longer than to read a small file.
+                    chunk = file.read(min(CHUNK, max(left, 1)))
                 if not chunk:
                     return
                 yield chunk
+                left -= len(chunk)
 
     @contextmanager
     def stage(self, path: str) -> Iterator[Writer]:

@@ -7,7 +7,7 @@ neither paths by the thousand nor anything secret goes through options, which sh
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -71,10 +71,18 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class RawPlan:
-    """Which units each task reads, and how."""
+    """Which units each task reads, and how.
+
+    A bin is pickled on its own: only the task that reads it has to unpickle it.
+    """
 
     reader: Reader
-    bins: Sequence[Sequence[Unit]]
+    bins: Sequence[bytes]
+
+    @classmethod
+    def of(cls, reader: Reader, bins: Iterable[Sequence[Unit]]) -> RawPlan:
+        """Plan a task for each bin."""
+        return cls(reader, [pickle.dumps(units) for units in bins])
 
     def save(self, path: Path) -> None:
         """Write the plan to a file that only this user can read."""
@@ -102,15 +110,10 @@ class RawSource(DataSource):
         return _RawSourceReader(RawPlan.load(self.options[PLAN_OPTION]))
 
 
-class _Bin(InputPartition):
-    def __init__(self, units: Sequence[Unit]) -> None:
-        super().__init__(units)
-
-
 class _RawSourceReader(DataSourceReader):
     def __init__(self, plan: RawPlan) -> None:
         self._reader = plan.reader
-        self._bins: Sequence[Sequence[Unit]] | None = plan.bins
+        self._bins: Sequence[bytes] | None = plan.bins
 
     def __getstate__(self) -> dict[str, object]:
         # A task gets its own bin from Spark; it has no use for all the others.
@@ -118,10 +121,11 @@ class _RawSourceReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one input partition for each bin; runs on the driver."""
-        return [_Bin(units) for units in self._bins or ()]
+        return [InputPartition(units) for units in self._bins or ()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a bin; runs in a task."""
         settle()
         context = TaskContext.get()
-        return self._reader.read(partition.value, attempt=context.attemptNumber() if context else 0)
+        units: Sequence[Unit] = pickle.loads(partition.value)
+        return self._reader.read(units, attempt=context.attemptNumber() if context else 0)

@@ -114,7 +114,7 @@ def _violations(
     primary_key = job.contract.primary_key if sliced else ()
     inspection = Inspection(job.contract, tuple(dict.fromkeys((*job.rule_columns, *primary_key))), sliced)
     reader = Reader(store, job.contract, inspection, task_tries(spark), job.block_bytes)
-    RawPlan(reader, bins).save(plan)
+    RawPlan.of(reader, bins).save(plan)
     rows = spark.read.format(FORMAT).schema(_schema(inspection)).option(PLAN_OPTION, str(plan)).load()
 
     violated = [~F.coalesce(F.expr(rule.expression), F.lit(False)) for rule in job.contract.rules]

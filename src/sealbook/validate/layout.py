@@ -1,4 +1,4 @@
-"""How runs are laid out over tasks: bins of about equal bytes, and slices of what is too large for one."""
+"""How runs are laid out over tasks: bins that keep all cores busy, and slices of large payloads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sealbook.validate.selection import Candidate
 SLICED_ABOVE = 64 * 1024 * 1024
 SLICE_BYTES = 16 * 1024 * 1024
 MOST_BYTES = 64 * 1024 * 1024
-LEAST_BYTES = 1024 * 1024
-_BINS_A_CORE = 4
+LEAST_BYTES = 2 * 1024 * 1024
+_SHARES_A_CORE = 2
 _BYTES_A_FILE = 32 * 1024  # what opening a file costs, in bytes that could be read meanwhile
 
 
@@ -28,12 +28,23 @@ class Layout:
     block_bytes: int = BLOCK_BYTES
 
     def bins(self, candidates: Sequence[tuple[int, Candidate]]) -> list[list[Unit]]:
-        """Lay out whole payloads, each given with its ordinal."""
-        weights = [candidate.payload_bytes + _BYTES_A_FILE for _, candidate in candidates]
-        fair = sum(weights) // (self.cores * _BINS_A_CORE)
-        most = self.bin_bytes or min(max(fair, LEAST_BYTES), MOST_BYTES)
-        units = (Unit(ordinal, candidate.key, candidate.run_id) for ordinal, candidate in candidates)
-        return _filled(zip(units, weights, strict=True), most)
+        """Lay out whole payloads, each given with its ordinal.
+
+        Each bin gets the same share of what is left, so that the last ones are small: then all cores end at
+        about the same time, and few verdicts are left to be written when they do.
+        """
+        rest = sum(candidate.payload_bytes + _BYTES_A_FILE for _, candidate in candidates)
+        bins: list[list[Unit]] = []
+        room = 0
+        for ordinal, candidate in candidates:
+            weight = candidate.payload_bytes + _BYTES_A_FILE
+            if not bins or weight > room:
+                bins.append([])
+                room = self.bin_bytes or self._share(rest)
+            bins[-1].append(Unit(ordinal, candidate.key, candidate.run_id))
+            room -= weight
+            rest -= weight
+        return bins
 
     def slices(self, candidates: Iterable[tuple[int, Candidate]]) -> list[list[Unit]]:
         """Lay out large payloads: a bin for each slice, and one for each digest."""
@@ -50,14 +61,5 @@ class Layout:
         """Say whether the payload is too large for one task."""
         return candidate.payload_bytes > self.sliced_above
 
-
-def _filled(units: Iterable[tuple[Unit, int]], most: int) -> list[list[Unit]]:
-    bins: list[list[Unit]] = []
-    room = 0
-    for unit, weight in units:
-        if weight > room and (not bins or bins[-1]):
-            bins.append([])
-            room = most
-        bins[-1].append(unit)
-        room -= weight
-    return bins
+    def _share(self, rest: int) -> int:
+        return min(max(rest // (self.cores * _SHARES_A_CORE), LEAST_BYTES), MOST_BYTES)

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from sealbook.model import Check, Severity, Verdict
 from sealbook.model.contract import Contract
 from sealbook.validate.contracts import seal_checks_version, validator_version
-from sealbook.validate.evidence import content_checks, failures, metadata_checks, spoilt_checks
+from sealbook.validate.evidence import (
+    content_checks,
+    failures,
+    is_flawless,
+    metadata_checks,
+    spoilt_checks,
+)
 from sealbook.validate.findings import Content, CorruptMetadata, Evidence, SpoiltPayload
 from sealbook.validate.selection import Candidate
 
@@ -18,6 +24,7 @@ class ContractJudge:
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         self._version = validator_version(contract)
+        self._flawless: tuple[Check, ...] | None = None
 
     def judge(
         self,
@@ -29,7 +36,7 @@ class ContractJudge:
         """Judge a run by the evidence, which comes to `finding`; `history` are the counts of earlier runs."""
         if isinstance(finding, SpoiltPayload):
             return _reject(candidate, tuple(spoilt_checks(finding)), self._version)
-        checks = tuple(content_checks(self._contract, finding, evidence, history))
+        checks = self._checks(finding, evidence, history)
         if any(not check.passed and check.severity is Severity.ERROR for check in checks):
             return _reject(candidate, checks, self._version)
         return Verdict.accept(
@@ -41,6 +48,16 @@ class ContractJudge:
             checks=checks,
             revalidation_id=candidate.revalidation_id,
         )
+
+    def _checks(self, content: Content, evidence: Evidence, history: Sequence[int]) -> tuple[Check, ...]:
+        """Make the checks of a run; those of nearly all runs are the same, and are made once."""
+        is_usual = is_flawless(self._contract, content, evidence, history)
+        if is_usual and self._flawless is not None:
+            return self._flawless
+        checks = tuple(content_checks(self._contract, content, evidence, history))
+        if is_usual:
+            self._flawless = checks
+        return checks
 
 
 def reject_corrupt_metadata(candidate: Candidate, finding: CorruptMetadata) -> Verdict:
