@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 Rows = list[tuple[Any, ...]]
 
+_CURSOR = "sealbook_cursor"
+
 
 class Driver(Protocol):
     """The means to execute a driver's statements in a transaction."""
@@ -59,19 +61,18 @@ class Within:
 
 
 class _Cursor:
-    """A connection's own cursor."""
+    """A cursor of the driver. It stays with its connection, and so keeps what it has learnt of statements."""
 
-    def __init__(self, dialect: str, connection: PoolProxiedConnection, refused: type[Exception]) -> None:
+    def __init__(self, dialect: str, cursor: Any, refused: type[Exception]) -> None:
         self.dialect = dialect
-        self._connection = connection
-        self._cursor: Any = connection.cursor()
         self.refused = refused
+        self._cursor = cursor
 
     def execute(self, statement: str) -> None:
         self._cursor.execute(statement)
 
     def roll_back(self) -> None:
-        self._connection.rollback()  # which does nothing where SQLite has rolled back by itself
+        self._cursor.connection.rollback()  # which does nothing where SQLite has rolled back by itself
 
     def rows(self, statement: str, parameters: Sequence[Any]) -> Rows:
         found: Rows = self._cursor.execute(statement, parameters).fetchall()
@@ -117,7 +118,11 @@ def _with_cursor(database: Database, work: Callable[[_Cursor], T]) -> T:
     connection: PoolProxiedConnection | None = None
     try:
         connection = database.autocommit.raw_connection()
-        return work(_Cursor(database.dialect, connection, dbapi.IntegrityError))
+        cursor: _Cursor | None = connection.info.get(_CURSOR)
+        if cursor is None:
+            cursor = _Cursor(database.dialect, connection.cursor(), dbapi.IntegrityError)
+            connection.info[_CURSOR] = cursor
+        return work(cursor)
     except dbapi.Error as error:
         raise _as_sqlalchemy_does(database, error, connection) from error
     finally:
