@@ -14,6 +14,7 @@ from obstore.store import LocalStore
 from sealbook.raw.medium import CHUNK, Medium, TranslatedWriter, Writer, reported, translated
 
 _REMEMBERED = 10_000
+_PIECE = 64 * 1024
 
 
 class Folder(Medium):
@@ -47,7 +48,7 @@ class Folder(Medium):
             while True:
                 with translated(path):
                     # No more room than is needed: to allocate it can take longer than to read a small file.
-                    chunk = file.read(min(CHUNK, max(left, 1)))
+                    chunk = file.read(min(CHUNK, max(left, _PIECE)))
                 if not chunk:
                     return
                 yield chunk

@@ -64,7 +64,10 @@ class Job:
 
 
 def run_job(spark: SparkSession, store: RawStore, job: Job, pause: float = 0.05) -> Iterator[list[Report]]:
-    """Run a job and yield reports as tasks end; Transient if Spark gives it up. Closing cancels it."""
+    """Run a job and yield reports as tasks end; Transient if Spark gives it up. Closing cancels it.
+
+    While no task ends, an empty list is yielded each `pause` seconds: time to do something else.
+    """
     with TemporaryDirectory(prefix="sealbook-") as folder:
         try:
             rows = _planned(spark, store, job, Path(folder))
@@ -137,7 +140,7 @@ def _schema(inspection: Inspection) -> T.StructType:
 
 
 def _running(spark: SparkSession, rows: RDD[Row], pause: float) -> Iterator[list[Report]]:
-    """Run the job in a thread of its own, and yield what has been reported each time that there is more."""
+    """Run the job in a thread of its own, and yield what has been reported since the last time."""
     context = spark.sparkContext
     reports = context.accumulator([], Reports())
     group = f"sealbook-validate-{uuid4().hex}"
@@ -159,9 +162,8 @@ def _running(spark: SparkSession, rows: RDD[Row], pause: float) -> Iterator[list
     try:
         while not ended.wait(pause) or taken < len(reports.value):
             arrived = reports.value[taken:]
-            if arrived:
-                taken += len(arrived)
-                yield arrived
+            taken += len(arrived)
+            yield arrived
     finally:
         if not ended.is_set():
             context.cancelJobGroup(group)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING
 
 from sealbook.ledger import Ledger
@@ -42,9 +42,10 @@ class Validator:
         """Plan to judge again what is accepted; as a rehearsal, the ledger will not hear of it."""
         return plan_accepted(self._raw, self._ledger, selection, is_rehearsal=is_rehearsal)
 
-    def judge(self, plan: Plan) -> Iterator[Result]:
+    def judge(self, plan: Plan) -> Generator[Result, None, None]:
         """Judge what was planned; results come when their verdicts are in the ledger, batch by batch.
 
+        Closing the iterator cancels the job; what is not in the ledger by then is judged the next time.
         ConfigError, before any job runs, if a rule of a query concerned is wrong.
         """
         yield from plan.gone
