@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from sealbook.ledger import Ledger
     from sealbook.ledger.pointers import PointerFilters
     from sealbook.model import PartitionKey, RunId
+    from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
     from sealbook.raw import RawStore
+    from sealbook.validate import Validator
     from sealbook.warehouse.loader import Loader
     from sealbook.warehouse.reading import Filters, ReadPlan
     from sealbook.warehouse.results import Loaded
@@ -83,13 +85,20 @@ class Book:
                 steps.fail_runs([run_id], "no partition could be extracted")
 
     @property
+    def validator(self) -> Validator:
+        """The validator, which judges what is sealed."""
+        from sealbook.validate import Validator
+
+        return Validator(self.ledger, self.raw, self._queries, lambda: self.spark)
+
+    @property
     def loader(self) -> Loader:
         """The loader, which publishes what is accepted."""
         from sealbook.warehouse.loader import Loader
 
         return Loader(
             self.ledger.pointers,
-            [query for source in self.settings.sources.values() for query in source.queries.values()],
+            self._queries,
             lambda: self.spark,
             raw_url=self.settings.raw,
             warehouse_url=self.settings.warehouse,
@@ -178,6 +187,10 @@ class Book:
             strict=strict,
             cut=cut,
         )
+
+    @property
+    def _queries(self) -> list[Query]:
+        return [query for source in self.settings.sources.values() for query in source.queries.values()]
 
     def _plan_read(
         self, query_name: str, source: str | None, columns: Iterable[str] | None, filters: Filters

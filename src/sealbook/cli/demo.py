@@ -117,10 +117,9 @@ def _judge(book: Book, run_id: RunId) -> list[Verdict]:
     from sealbook.chronicle import steps_of
     from sealbook.cli.progress import partitions_progress
     from sealbook.model.pipeline_events import PipelineStep
-    from sealbook.validate import Judged, Selection, Validator
+    from sealbook.validate import Judged, Selection
 
-    queries = book.settings.sources["demo"].queries.values()
-    validator = Validator(book.ledger, book.raw, queries, lambda: book.spark)
+    validator = book.validator
     plan = validator.plan(Selection(source="demo", run_id=run_id))
     verdicts: list[Verdict] = []
     with (

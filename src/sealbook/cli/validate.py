@@ -77,7 +77,7 @@ def validate(
     selection = Selection(tuple(keys or ()), source, customer_id, query_name, since, until, run_id)
     tally = Tally()
     with open_book(ctx) as book:
-        validator = _validator(book)
+        validator = book.validator
         plan = _plan(validator, selection, revalidate=revalidate, rehearse=rehearse)
         if plan.candidates:
             _check_rules(book, plan)
@@ -94,15 +94,8 @@ def validate(
 
     if form is Format.TABLE:
         print_tally(tally, is_rehearsal=rehearse)
-    say_tally(tally, is_rehearsal=rehearse)
+    say_tally(tally, is_again=revalidate or rehearse, is_rehearsal=rehearse)
     raise typer.Exit(_exit_code(tally))
-
-
-def _validator(book: Book) -> Validator:
-    from sealbook.validate import Validator
-
-    queries = [query for source in book.settings.sources.values() for query in source.queries.values()]
-    return Validator(book.ledger, book.raw, queries, lambda: book.spark)
 
 
 def _plan(validator: Validator, selection: Selection, *, revalidate: bool, rehearse: bool) -> Plan:

@@ -58,13 +58,19 @@ def print_tally(tally: Tally, *, is_rehearsal: bool) -> None:
                 console.print(Text(f"  {finding(check)}", _STYLES[check.severity]))
 
 
-def say_tally(tally: Tally, *, is_rehearsal: bool) -> None:
-    """Say how many there were of each kind, and what could not be judged."""
+def say_tally(tally: Tally, *, is_again: bool, is_rehearsal: bool) -> None:
+    """Say how many there were of each kind, and what could not be judged.
+
+    `is_again` is whether what is accepted was to be judged again; a rehearsal is a case of that.
+    """
     for result in tally.not_judged[:_NOT_JUDGED_SHOWN]:
         message(Text(f"Not judged: {result.key} run {result.run_id}: {result.reason}", "yellow"))
     if len(tally.not_judged) > _NOT_JUDGED_SHOWN:
         message(f"… and {len(tally.not_judged) - _NOT_JUDGED_SHOWN:,} more")
     total = tally.accepted + tally.rejected
+    if not total and not tally.not_judged:
+        message(f"There is nothing {'accepted to judge again' if is_again else 'new to judge'}")
+        return
     line = Text(f"{total:,} run{'' if total == 1 else 's'} with {tally.rows:,} rows: ")
     line.append(f"{tally.accepted:,} accepted", "green" if tally.accepted else "dim")
     line.append(", ")
