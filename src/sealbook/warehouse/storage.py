@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
+from itertools import repeat
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -33,7 +34,7 @@ class ArtifactStore:
         self.url, self._medium = open_medium(url, {})
         parts = urlsplit(self.url)
         self._folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
-        self._unsettled: list[Path] = []
+        self._unsettled: list[str] = []
         if self._folder is not None:
             with translated(self.url):
                 (self._folder / DRAFTS).mkdir(exist_ok=True)
@@ -53,7 +54,7 @@ class ArtifactStore:
         """Write an object, atomically, unless one with the same bytes is there; another one is replaced."""
         if self._folder is not None:
             with translated(path):
-                self._put_file(self._folder, self._folder / path, data)
+                self._put_file(self._folder, path, data)
         elif not self._medium.create(path, data) and self._medium.get(path) != data:
             draft = _new_draft()
             with self._medium.stage(draft) as writer:
@@ -77,15 +78,11 @@ class ArtifactStore:
         """Bring to disk all that was put by this store, with the directories that lead there."""
         if self._folder is None or not self._unsettled:
             return
-        directories = {
-            directory
-            for file in self._unsettled
-            for directory in file.parents
-            if directory.is_relative_to(self._folder)
-        }
+        files = list(dict.fromkeys(self._unsettled))
         with translated(self.url), ThreadPoolExecutor(_AT_ONCE) as pool:
-            for paths in (self._unsettled, directories):
-                for _ in pool.map(_sync, paths):
+            for paths in (files, list(_leading_to(files))):
+                shares = (paths[start::_AT_ONCE] for start in range(_AT_ONCE))
+                for _ in pool.map(_sync_all, repeat(str(self._folder)), shares):
                     pass
         self._unsettled.clear()
 
@@ -128,8 +125,9 @@ class ArtifactStore:
                 found.append(path)
         return found
 
-    def _put_file(self, folder: Path, target: Path, data: bytes) -> None:
-        self._unsettled.append(target)
+    def _put_file(self, folder: Path, path: str, data: bytes) -> None:
+        self._unsettled.append(path)
+        target = folder / path
         with suppress(FileNotFoundError):
             if target.read_bytes() == data:
                 return
@@ -165,9 +163,21 @@ def _move(draft: Path, target: Path) -> None:
             return
 
 
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def _leading_to(paths: Iterable[str]) -> set[str]:
+    """Return the directories that lead to files, with the root, which is empty."""
+    found = {""}
+    for path in paths:
+        directory = path.rpartition("/")[0]
+        while directory not in found:
+            found.add(directory)
+            directory = directory.rpartition("/")[0]
+    return found
+
+
+def _sync_all(root: str, paths: Sequence[str]) -> None:
+    for path in paths:
+        fd = os.open(f"{root}/{path}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
