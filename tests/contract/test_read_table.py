@@ -68,6 +68,20 @@ def test_guarantee_a_replacement_is_total(book: Book) -> None:
     assert book.table(QUERY)["clicks"].to_pylist() == [2, 2, 2]
 
 
+def test_guarantee_a_replacement_is_atomic(book: Book) -> None:
+    """The swap is the publish point: before it all is as it was, whatever is staged; after it all is new."""
+    put(book, KEYS, run=1)
+    before = book.table(QUERY)
+    book.ledger.judge([accept(each, 2) for each in KEYS])
+    staged = [write(book.settings.warehouse, each, 2, contract=CONTRACTS["1"]) for each in KEYS]
+    assert book.table(QUERY) == before
+
+    book.ledger.pointers.swap(staged)
+
+    assert set(book.table(QUERY)["run_id"].to_pylist()) == {run_id(2)}
+    assert book.table(QUERY).num_rows == before.num_rows
+
+
 def test_guarantee_freshness_is_told_by_load_records(book: Book) -> None:
     put(book, KEYS[:1], run=1)
     [record] = book.ledger.pointers.load_records(query_name=QUERY)
@@ -76,10 +90,14 @@ def test_guarantee_freshness_is_told_by_load_records(book: Book) -> None:
 
 
 def test_guarantee_a_backfill_leaves_the_others_as_they_are(book: Book) -> None:
+    """And a load of the same run, once more, changes nothing and doubles nothing."""
     put(book, KEYS[1:])
     before = book.table(QUERY)
     put(book, KEYS[:1], run=2)
-    assert book.table(QUERY).slice(10) == before
+    after = book.table(QUERY)
+    assert after.slice(10) == before
+    put(book, KEYS[:1], run=2)
+    assert book.table(QUERY) == after
 
 
 def test_what_is_behind_stays_readable_unless_strict(book: Book) -> None:

@@ -52,7 +52,8 @@ def spark_session(settings: SparkSettings) -> SparkSession:
     from pyspark.sql import SparkSession
 
     # An error is reported by whoever catches it; PySpark would log it besides, stack trace and all.
-    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
