@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing.context import ForkServerContext
 
 from sealbook.ledger import open_ledger
+from sealbook.ledger.events import FeedEvent, SqlRunStore
 from sealbook.model.events import RunEvent
 from tests.support.ledger import PostgresqlServer
 
@@ -15,6 +18,8 @@ FOLLOWERS = 3
 EVENTS = 100_000
 DISTINCT = 70_000  # the other 30 % say again what was, is being, or will be said by somebody
 RUNS = [f"run-{number:02}" for number in range(20)]
+PATIENCE = 120.0
+"""Seconds without an event after which a follower gives up, for a writer must have failed."""
 LAST_WORD = RunEvent.new("the end", "RunCompleted")
 
 
@@ -26,11 +31,20 @@ def told(number: int) -> RunEvent:
 
 
 def shares() -> list[list[int]]:
-    """Deal the numbers of the events out to the writers, duplicates among them."""
+    """Deal the numbers of the events out to the writers, duplicates among them.
+
+    The first half of each share goes from run to run, each writer from another one: they append side by side.
+    In the second half all runs are mixed: they meet.
+    """
     dice = random.Random(6)
     numbers = [*range(DISTINCT), *(dice.randrange(DISTINCT) for _ in range(EVENTS - DISTINCT))]
     dice.shuffle(numbers)
-    return [numbers[writer::WRITERS] for writer in range(WRITERS)]
+    dealt = [numbers[writer::WRITERS] for writer in range(WRITERS)]
+    half = EVENTS // WRITERS // 2
+    return [
+        sorted(share[:half], key=lambda number: (number + writer) % len(RUNS)) + share[half:]
+        for writer, share in enumerate(dealt)
+    ]
 
 
 def write(url: str, numbers: list[int]) -> list[tuple[int, int, bool]]:
@@ -45,15 +59,28 @@ def write(url: str, numbers: list[int]) -> list[tuple[int, int, bool]]:
     return said
 
 
-def follow(url: str) -> list[tuple[int, str, int | None]]:
-    """Follow the feed until the last word; return the place, run and number of each event."""
+def follow(url: str, *, to_the_end: bool) -> list[tuple[int, str, int | None]]:
+    """Follow the feed until the last word; return the place, run and number of each event.
+
+    A follower that takes page by page falls behind so many writers. One that always reads to the end has
+    those events before it that are being committed just now.
+    """
     seen: list[tuple[int, str, int | None]] = []
     with open_ledger(url) as ledger:
-        for each in ledger.run_store.follow(patience=120):
+        feed = _to_the_end(ledger.run_store) if to_the_end else ledger.run_store.follow(patience=PATIENCE)
+        for each in feed:
             if each.event.run_id == LAST_WORD.run_id:
                 return seen
             seen.append((each.position, each.event.run_id, each.event.run_seq))
     raise AssertionError(f"the last word never came, after {len(seen)} events")
+
+
+def _to_the_end(store: SqlRunStore) -> Iterator[FeedEvent]:
+    after, found_at = 0, time.monotonic()
+    while time.monotonic() < found_at + PATIENCE:
+        for each in store.fetch_feed(after, EVENTS):
+            yield each
+            after, found_at = each.position, time.monotonic()
 
 
 def test_many_writers_and_followers_at_once(
@@ -63,7 +90,7 @@ def test_many_writers_and_followers_at_once(
     follower saw every event once and in order."""
     url = postgresql.create_ledger()
     with ProcessPoolExecutor(WRITERS + FOLLOWERS, mp_context=processes) as pool:
-        followers = [pool.submit(follow, url) for _ in range(FOLLOWERS)]
+        followers = [pool.submit(follow, url, to_the_end=number > 0) for number in range(FOLLOWERS)]
         writers: list[Future[list[tuple[int, int, bool]]]] = [
             pool.submit(write, url, share) for share in shares()
         ]
