@@ -12,8 +12,8 @@ import pytest
 
 import sealbook
 from sealbook.clock import new_run_id
-from sealbook.model import RunId
-from sealbook.model.pipeline_events import PipelineStep, run_started, step_started
+from sealbook.model import RunEvent, RunId
+from sealbook.model.pipeline_events import PipelineStep, run_failed, run_started, step_started
 from tests.support.books import write_book
 from tests.support.cli import SEALBOOK, interruptible, run
 
@@ -41,6 +41,16 @@ def test_runs_shows_what_was_appended_without_a_daemon(book: Path, run_id: RunId
     assert run_id in run("runs", cwd=book).out
 
 
+def test_runs_remarks_what_is_wrong_and_how_long_it_took(book: Path, run_id: RunId) -> None:
+    with sealbook.open(book) as opened:
+        again = RunEvent.new(run_id, "RunStarted", None, 2)
+        opened.ledger.run_store.append_events([again, run_failed(run_id, error="no quota")])
+
+    [shown] = run("runs", "--format", "json", cwd=book).json
+    assert shown["durationSeconds"] >= 0
+    assert "no quota; inconsistent (events skipped: 1)" in run("runs", cwd=book).out
+
+
 def test_runs_of_an_empty_book_is_empty(book: Path) -> None:
     assert run("runs", "--format", "json", cwd=book).json == []
 
@@ -55,6 +65,9 @@ def test_events_of_a_run_in_order_and_by_type(book: Path, run_id: RunId) -> None
     one = run("events", "show", run_id, "--type", "StepStarted", "--format", "json", cwd=book).json
     assert [event["runSeq"] for event in one] == [2]
     assert "StepStarted  extract" in run("events", run_id, cwd=book).out
+    none = run("events", run_id, "--type", "StepStart", cwd=book)
+    assert (none.code, none.out) == (0, "")
+    assert "no event of this type" in none.said
 
 
 def test_events_of_an_unknown_run_says_so(book: Path) -> None:
@@ -88,7 +101,8 @@ def test_project_catches_up_and_rebuilds_and_tells_its_lag(book: Path, run_id: R
     [before] = run("project", "lag", "--format", "json", cwd=book).json
     assert before["events"] == 2
 
-    assert "0 events behind" in run("project", cwd=book).said
+    assert "2 behind the log" in run("project", "lag", cwd=book).out
+    assert "Up to date" in run("project", cwd=book).said
     [after] = run("project", "lag", "--format", "json", cwd=book).json
     assert (after["events"], after["alert"]) == (0, None)
 
@@ -104,6 +118,8 @@ def test_export_wants_a_new_folder(book: Path, run_id: RunId) -> None:
 
     assert ran.code == 2
     assert "not empty" in ran.said
-    assert run("events", "export", "--to", "log", cwd=book).code == 0
+    assert run("events", "export", "--to", "taken/file", cwd=book).code == 2
+    exported = run("events", "export", "--to", "log", cwd=book)
+    assert (exported.code, exported.out) == (0, "")
     assert list((book / "log").glob("bucket=*/part-00000.parquet"))
     assert run_id

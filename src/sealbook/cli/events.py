@@ -11,14 +11,17 @@ import typer
 from sealbook.cli.groups import DefaultGroup
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import FormatOption
-from sealbook.cli.output import Format, message
+from sealbook.cli.output import Format, message, show_json
 from sealbook.errors import NotFound
 
 if TYPE_CHECKING:
-    from sealbook.book import Book
+    from sealbook.ledger.events import RunStore
     from sealbook.model import RunEvent
 
-app = typer.Typer(cls=DefaultGroup, help="What a run said, and the whole log as files.")
+app = typer.Typer(
+    cls=DefaultGroup,
+    help="What a run said, and the whole log as files.\n\n`sealbook events RUN_ID` is short for `show`.",
+)
 
 _SHOW_EXAMPLES = """
 [bold]Examples[/bold]
@@ -48,19 +51,24 @@ def show(
     With --follow and --format json, each line is one event.
     """
     with open_book(ctx) as book:
-        if not follow and not book.ledger.run_store.fetch_events(run_id, limit=1):
-            raise NotFound(f"run {run_id} has said nothing", remedy="`sealbook runs` lists the runs.")
-        events = book.ledger.run_store.follow_run(run_id) if follow else _all(book, run_id)
+        store = book.ledger.run_store
+        if not store.fetch_events(run_id, limit=1):
+            if not follow:
+                raise NotFound(f"run {run_id} has said nothing", remedy="`sealbook runs` lists the runs.")
+            message(f"Run {run_id} has said nothing yet; Ctrl-C ends the wait.")
+        events = store.follow_run(run_id) if follow else _all(store, run_id)
         wanted = (event for event in events if not types or event.event_type in types)
         if form is Format.TABLE:
+            found = False
             for event in wanted:
+                found = True
                 typer.echo(_line(event))
+            if not found:
+                message(f"Run {run_id} has no event of this type.")
         elif follow:
             for event in wanted:
                 typer.echo(event.to_json())
         else:
-            from sealbook.cli.output import show_json
-
             show_json(event.to_dict() for event in wanted)
 
 
@@ -70,21 +78,22 @@ def export(
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder.")],
 ) -> None:
     """Write the whole log as Parquet files, all events of a run in one bucket, for Spark to fold."""
-    from rich.progress import Progress
-
+    from sealbook.cli.progress import events_progress
     from sealbook.spark.event_log import export_log
 
     written = 0
-    with open_book(ctx) as book, Progress(transient=True) as progress:
-        task = progress.add_task("Exporting", total=book.ledger.run_store.backlog().events)
+    with (
+        open_book(ctx) as book,
+        events_progress("Exporting", book.ledger.run_store.backlog().events) as show_progress,
+    ):
         for written in export_log(book.ledger.run_store, to):
-            progress.update(task, completed=written)
+            show_progress(written)
     message(f"Wrote {written:,} events to {to}")
 
 
-def _all(book: Book, run_id: str) -> Iterator[RunEvent]:
+def _all(store: RunStore, run_id: str) -> Iterator[RunEvent]:
     after = 0
-    while page := book.ledger.run_store.fetch_events(run_id, after):
+    while page := store.fetch_events(run_id, after):
         yield from page
         after = page[-1].run_seq or after
 
@@ -92,7 +101,12 @@ def _all(book: Book, run_id: str) -> Iterator[RunEvent]:
 def _line(event: RunEvent) -> str:
     from sealbook.cli.table import cell
 
-    data = (f"{name}={value}" for name, value in event.event_data.items() if value not in (None, [], {}))
-    parts = [event.event_type, event.step_id, f"#{event.logical_attempt_id or 1}", *data]
-    said = "  ".join(cell(part) for part in parts if part)
+    attempt = event.logical_attempt_id and f"#{event.logical_attempt_id}"
+    # The step of a Partition… event names the partition already.
+    data = (
+        f"{name}={value}"
+        for name, value in event.event_data.items()
+        if name != "partition" and value not in (None, [], {})
+    )
+    said = "  ".join(cell(part) for part in (event.event_type, event.step_id, attempt, *data) if part)
     return f"{event.run_seq:>6}  {event.persisted_at:%Y-%m-%d %H:%M:%S}  {said}"

@@ -1,9 +1,9 @@
-"""A progress bar on stderr for long work: partitions, rows, megabytes a second, time left."""
+"""A progress bar on stderr for long work: how much is done, how fast, time left."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -34,14 +34,26 @@ class Tracker:
 @contextmanager
 def partitions_progress(description: str, total: int) -> Iterator[Tracker]:
     """Show a bar while the block lasts, where stderr is a terminal; elsewhere show nothing."""
+    with _progress("partitions, {task.fields[details]}") as progress:
+        task = progress.add_task(description, total=total, details="0 rows")
+        yield Tracker(progress, task)
+
+
+@contextmanager
+def events_progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar in the same way; tell what is yielded how many events are done."""
+    with _progress("events") as progress:
+        task = progress.add_task(description, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _progress(unit: str) -> Progress:
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("partitions, {task.fields[details]}"),
+        TextColumn(unit),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task(description, total=total, details="0 rows")
-        yield Tracker(progress, task)
+    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)

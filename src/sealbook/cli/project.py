@@ -15,7 +15,11 @@ from sealbook.cli.output import Format, message, show_json
 if TYPE_CHECKING:
     from sealbook.ledger.events import Lag
 
-app = typer.Typer(cls=DefaultGroup, help="Take the log into the snapshots that `sealbook runs` shows.")
+app = typer.Typer(
+    cls=DefaultGroup,
+    help="Take the log into the snapshots that `sealbook runs` shows."
+    "\n\n`sealbook project` is short for `run`, which has --follow and --rebuild.",
+)
 
 _EXAMPLES = """
 [bold]Examples[/bold]
@@ -61,5 +65,7 @@ def lag(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
 
 
 def _said(measured: Lag) -> str:
+    if measured.events == 0:
+        return "Up to date with the log."
     alert = f" {measured.alert}" if measured.alert else ""
-    return f"{measured.events:,} events behind, the oldest of {measured.seconds:.1f} s ago{alert}"
+    return f"{measured.events:,} behind the log, the oldest event by {measured.seconds:.1f} s{alert}"

@@ -35,7 +35,7 @@ def runs(
         book.ledger.run_store.projector().catch_up()
         found = book.ledger.run_store.list_runs(limit)
     if form is Format.JSON:
-        show_json({**each.snapshot.to_dict(), "stale": each.stale} for each in found)
+        show_json(_members(each) for each in found)
     else:
         _print_runs(found)
     if not found:
@@ -59,9 +59,25 @@ def _print_runs(found: list[ProjectedRun]) -> None:
         Column("accepted", lambda each: each.snapshot.counters.partitions_accepted, number=True),
         Column("rejected", lambda each: each.snapshot.counters.partitions_rejected, number=True),
         Column("published", lambda each: each.snapshot.counters.partitions_published, number=True),
-        Column("error", lambda each: each.snapshot.error, style=lambda _: "red", spare=3, wraps=True),
+        Column("remarks", _remarks, style=lambda _: "red", spare=3, wraps=True),
     ]
     print_table(found, columns)
+
+
+def _members(run: ProjectedRun) -> dict[str, object]:
+    duration = run.snapshot.duration
+    seconds = None if duration is None else duration.total_seconds()
+    return {**run.snapshot.to_dict(), "durationSeconds": seconds, "stale": run.stale}
+
+
+def _remarks(run: ProjectedRun) -> str:
+    skipped = len(run.snapshot.inconsistent)
+    remarks = [
+        run.snapshot.error,
+        f"inconsistent (events skipped: {skipped})" if skipped else None,
+        "stale: to be read again" if run.stale else None,
+    ]
+    return "; ".join(filter(None, remarks))
 
 
 def _duration(run: ProjectedRun) -> str:

@@ -48,8 +48,7 @@ def export_log(feed: EventFeed, folder: Path, *, buckets: int = BUCKETS) -> Iter
 
     `event` is the whole event as JSON; the other columns are there to be filtered by.
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"{folder} is not empty", remedy="Export to a new folder.")
+    _make_empty(folder)
     written = position = 0
     with ExitStack() as files:
         writers: dict[int, pq.ParquetWriter] = {}
@@ -57,7 +56,7 @@ def export_log(feed: EventFeed, folder: Path, *, buckets: int = BUCKETS) -> Iter
             for bucket, rows in _dealt(page, buckets).items():
                 if bucket not in writers:
                     path = folder / _BUCKET.format(bucket) / "part-00000.parquet"
-                    path.parent.mkdir(parents=True)
+                    path.parent.mkdir()
                     writers[bucket] = files.enter_context(pq.ParquetWriter(path, _SCHEMA, compression="zstd"))
                 writers[bucket].write_table(pa.Table.from_pylist(rows, _SCHEMA))
             position = page[-1].position
@@ -83,6 +82,19 @@ def fold_bucket(path: str) -> list[str]:
         fold_all(RunSnapshot.pending(run_id), log).to_json()
         for run_id, log in groupby(events, attrgetter("run_id"))
     ]
+
+
+def _make_empty(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = any(folder.iterdir())
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be made a folder: {error.strerror}",
+            remedy="Export to a new folder, in one that can be written to.",
+        ) from error
+    if taken:
+        raise ConfigError(f"{folder} is not empty", remedy="Export to a new folder.")
 
 
 def _dealt(page: Iterable[FeedEvent], buckets: int) -> dict[int, list[dict[str, object]]]:
