@@ -173,6 +173,22 @@ def test_catching_up_waits_for_whoever_is_at_it(ledger: Ledger) -> None:
     assert store.projector().catch_up(patience=0).events == 0, "the daemon let go of its lease"
 
 
+def test_a_daemon_that_is_interrupted_lets_go(ledger_url: str) -> None:
+    """R-EVT-8: whoever comes next need not wait for a lease that nobody is behind."""
+    with open_ledger(ledger_url, clock=Clock()) as ledger:
+        ledger.run_store.append_events(story())
+
+        def stop() -> bool:
+            if ledger.run_store.list_runs():
+                raise KeyboardInterrupt
+            return False
+
+        with pytest.raises(KeyboardInterrupt):
+            ledger.run_store.projector().follow(stop)
+        ledger.run_store.append_events(story(OTHER_RUN))
+        assert ledger.run_store.projector().catch_up(patience=0).events == 0
+
+
 def test_a_rebuild_is_read_only_when_done(ledger: Ledger, ledger_url: str) -> None:
     """R-EVT-8: reads go on with the old projection, which moves on too, until the new one takes its place."""
     store = ledger.run_store

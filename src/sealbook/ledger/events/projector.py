@@ -100,12 +100,14 @@ class Projector:
 
     def follow(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Take in events as they come, until told to stop; where the lag is high, say so, and then resync."""
-        with self._feed.watch() as watch:
-            while not stop():
-                found = self._take_batch(self._active(), keep=True, watchful=True)
-                self._heal(self._active(), keep=True)
-                watch.rest(found=found, at_most=LISTEN_SECONDS)
-        self._let_go()
+        try:
+            with self._feed.watch() as watch:
+                while not stop():
+                    found = self._take_batch(self._active(), keep=True, watchful=True)
+                    self._heal(self._active(), keep=True)
+                    watch.rest(found=found, at_most=LISTEN_SECONDS)
+        finally:  # by Ctrl-C too: whoever comes next need not wait for the lease to run out
+            self._let_go()
 
     def rebuild(self) -> None:
         """Project everything anew from the start of the feed, then swap; until then, reads go on as before.
