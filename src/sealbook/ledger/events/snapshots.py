@@ -55,6 +55,11 @@ class _Row:
             text,
         )
 
+    @classmethod
+    def pending(cls, projection_id: int, run_id: str) -> _Row:
+        snapshot = RunSnapshot.pending(run_id)
+        return cls.of(projection_id, snapshot, snapshot.to_json(), 0)
+
     def after(self, log: Sequence[RunEvent], texts: _Texts, *, resync: bool) -> _Row:
         """Fold what the feed says of the run, or mark it stale where the feed left something out.
 
@@ -117,7 +122,7 @@ class RunSnapshots:
         for run_id, log in by_run.items():
             kept = [event for event in log if cast("int", event.run_seq) > retired.get(run_id, 0)]
             if kept:
-                row = before.get(run_id) or _pending(projection_id, run_id)
+                row = before.get(run_id) or _Row.pending(projection_id, run_id)
                 after[run_id] = row.after(kept, self._texts, resync=resync)
         _write(connection, before, after.values())
 
@@ -143,11 +148,6 @@ class RunSnapshots:
         """Remove the snapshots of projections that are no more."""
         kept = select(projection.c.id)
         connection.execute(delete(run_snapshot).where(run_snapshot.c.projection_id.not_in(kept)))
-
-
-def _pending(projection_id: int, run_id: str) -> _Row:
-    snapshot = RunSnapshot.pending(run_id)
-    return _Row.of(projection_id, snapshot, snapshot.to_json(), 0)
 
 
 def read_projected(connection: Connection, run_id: str) -> ProjectedRun | None:
