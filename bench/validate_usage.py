@@ -41,7 +41,7 @@ def main(folder: Path) -> None:
     driver = psutil.Process()
     children = driver.children(recursive=True)
     java = [process for process in children if process.name() == "java"]
-    workers = [process for process in children if process not in java]
+    workers = [process for process in children if process.name().startswith("python")]
     print(
         json.dumps(
             {

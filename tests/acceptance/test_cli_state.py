@@ -240,8 +240,8 @@ def test_history_can_be_read(folder: Path) -> None:
         ["attempt", "3", "accepted"],
     ]
     assert "error primary_key: 12 rows" in lines
-    assert "failed primary_key: campaign_id is not unique (12 found, in lines 3, 9)" in lines
-    assert "warned clicks (1 found, in lines 4)" in lines
+    assert "failed primary_key: campaign_id is not unique (12 found, in lines 3, 9, …)" in lines
+    assert "warned clicks (1 found, in line 4)" in lines
     assert "passed seal, sha256" in lines
     assert ran.err == f"{ACCEPTED[0]} is success, current run {RUNS[2]}; attempts: 3\n"
 

@@ -31,7 +31,7 @@ def print_contract(shown: ContractShown) -> None:
     facts.add_column(overflow="fold")
     for label, value in _facts(contract, shown):
         facts.add_row(Text(label, "dim"), cell(value))
-    console.print(Padding(facts, (0, 0, 1, 2)))
+    console.print(Padding(facts, (0, 0, 1, 2), expand=False))
 
 
 def _facts(contract: Contract, shown: ContractShown) -> Iterator[tuple[str, str]]:

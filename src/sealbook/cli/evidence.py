@@ -29,7 +29,7 @@ def print_attempts(attempts: Iterable[Attempt]) -> None:
         for label, style, value in _findings(attempt):
             findings.add_row(Text(label, style), cell(value))
         console.print(heading)
-        console.print(Padding(findings, (0, 0, 1, 2)))
+        console.print(Padding(findings, (0, 0, 1, 2), expand=False))
 
 
 def _findings(attempt: Attempt) -> Iterator[tuple[str, str, object]]:
@@ -58,6 +58,8 @@ def _findings(attempt: Attempt) -> Iterator[tuple[str, str, object]]:
 
 def finding(check: Check) -> str:
     """Say in one line what a check found."""
-    lines = f", in lines {', '.join(map(str, check.lines))}" if check.lines else ""
+    more = ", …" if check.violations > len(check.lines) else ""
+    name = "line" if check.violations == 1 else "lines"
+    lines = f", in {name} {', '.join(map(str, check.lines))}{more}" if check.lines else ""
     detail = f": {check.detail}" if check.detail else ""
     return f"{check.name}{detail} ({check.violations} found{lines})"

@@ -45,14 +45,14 @@ def print_tally(tally: Tally, *, is_rehearsal: bool) -> None:
     columns: list[Column[tuple[tuple[str, Severity], int]]] = [
         Column("check", lambda item: item[0][0]),
         Column("severity", lambda item: item[0][1], style=lambda item: _STYLES[item[0][1]]),
-        Column("would demote" if is_rehearsal else "failed in", lambda item: item[1], number=True),
+        Column("would fail in" if is_rehearsal else "failed in", lambda item: item[1], number=True),
     ]
     if failed:
         print_table(failed, columns)
     console = stdout_console()
     for verdict in tally.first_rejected:
         console.print()
-        console.print(_heading(verdict))
+        console.print(_heading(verdict, is_rehearsal=is_rehearsal))
         for check in verdict.checks:
             if not check.passed:
                 console.print(Text(f"  {finding(check)}", _STYLES[check.severity]))
@@ -88,5 +88,6 @@ def say_tally(tally: Tally, *, is_again: bool, is_rehearsal: bool) -> None:
 _STYLES = {Severity.ERROR: "red", Severity.WARN: "yellow"}
 
 
-def _heading(verdict: Verdict) -> Text:
-    return Text.assemble((str(verdict.key), "bold"), f" run {verdict.run_id} ", ("rejected", "bold red"))
+def _heading(verdict: Verdict, *, is_rehearsal: bool) -> Text:
+    outcome = "would be demoted" if is_rehearsal else "rejected"
+    return Text.assemble((str(verdict.key), "bold"), f" run {verdict.run_id} ", (outcome, "bold red"))
