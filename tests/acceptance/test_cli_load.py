@@ -47,6 +47,9 @@ def test_a_dry_run_changes_nothing_and_a_load_publishes(warehouse: Warehouse) ->
     planned = sealbook(warehouse, "load", "--dry-run")
     assert [row["action"] for row in planned.json] == ["load"] * 4
     assert planned.json == sealbook(warehouse, "warehouse", "plan").json
+    first = sealbook(warehouse, "warehouse", "plan", "--limit", "1")
+    assert first.json == planned.json[:1]
+    assert "Plan: 4 to load, 0 to replace, 0 to hide" in first.said
     assert warehouse.published() == []
 
     ran = sealbook(warehouse, "load")

@@ -6,6 +6,7 @@ from multiprocessing.context import ForkServerContext
 
 from tests.support.traffic import (
     PointerParty,
+    begin,
     check_settled,
     cut_on,
     judge_rounds,
@@ -19,12 +20,14 @@ from tests.support.traffic import (
 def test_readers_among_writers(ledger_url: str, processes: ForkServerContext) -> None:
     """Never two runs of a partition, never an unfit one, never a mixed instant; and no deadlock."""
     actors = [judge_rounds, load_on, load_on, roll_back_on, read_on, read_on, cut_on]
+    party = PointerParty(ledger_url)
+    with party.ledger:
+        begin(party)
     with traffic(processes, ledger_url, PointerParty, actors) as (_, said):
         pass
     assert said["read_on"] > 2, "the readers saw no replacement"
     assert said["roll_back_on"] > 0
     assert said["load_on"] > 1
     assert said["cut_on"] > 0
-    party = PointerParty(ledger_url)
     with party.ledger:
         check_settled(party)

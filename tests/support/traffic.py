@@ -294,6 +294,12 @@ def _act(work: Any, make: Callable[[str], Party], url: str, signals: Signals, an
         signals.done.set()
 
 
+def begin(party: Party) -> None:
+    """Publish a first run of every partition."""
+    party.ledger.judge([accept(key, 1) for key in EVERY])
+    party.load()
+
+
 @contextmanager
 def traffic(
     processes: ForkServerContext,
@@ -302,10 +308,6 @@ def traffic(
     actors: Sequence[Callable[[Any, Signals], int]],
 ) -> Iterator[tuple[Signals, dict[str, int]]]:
     """Have actors at work during the block, and wait for all after it; then each one's answer is there."""
-    first = make(url)
-    with first.ledger as ledger:
-        ledger.judge([accept(key, 1) for key in EVERY])
-        first.load()
     signals = Signals(processes.Event(), processes.Event())
     answers: Queue[Any] = processes.Queue()
     started = [processes.Process(target=_act, args=(work, make, url, signals, answers)) for work in actors]

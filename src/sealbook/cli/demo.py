@@ -65,7 +65,12 @@ def demo(
         show_answer(book.sql(_QUESTION))
     rejected = [str(verdict.key) for verdict in verdicts if verdict.outcome is Outcome.REJECTED]
     message(f"\nThe book is in {folder}. Next:")
-    for command in ("state inspect --status failed", *(f"state history {key}" for key in rejected[:1])):
+    for command in (
+        "state inspect --status failed",
+        *(f"state history {key}" for key in rejected[:1]),
+        "coverage campaign_daily --kind failed",
+        "warehouse verify",
+    ):
         message(f"  sealbook --config {folder} {command}")
 
 

@@ -21,7 +21,7 @@ from sealbook.cli.options import (
     UntilOption,
 )
 from sealbook.cli.output import Format, flat, message, show_json
-from sealbook.model.publication import Action
+from sealbook.cli.warehouse import plan_text, show_plan
 from sealbook.warehouse.results import Loaded, LoadEnding
 
 if TYPE_CHECKING:
@@ -71,12 +71,8 @@ def load(
             since=since,
             until=until,
         )
-        counts = plan.counts
-        checked = f", {len(plan.again):,} to check" if again else ""
-        message(f"Plan: {', '.join(f'{counts[action]:,} to {action}' for action in Action)}{checked}")
+        message(plan_text(plan.counts) + (f", {len(plan.again):,} to check" if again else ""))
         if dry_run:
-            from sealbook.cli.warehouse import show_plan
-
             show_plan(plan.items, form)
             return
         results = run_load(book, plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -20,13 +20,13 @@ from sealbook.cli.options import (
     SourceOption,
     UntilOption,
 )
-from sealbook.cli.output import Format, show_json
+from sealbook.cli.output import Format, message, show_json
 from sealbook.cli.table import Column, print_table
 from sealbook.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sealbook.ledger.pointers import PointerFilters
-    from sealbook.model.publication import LoadRecord, PlanItem, Pointer
+    from sealbook.model.publication import Action, LoadRecord, PlanItem, Pointer
 
 app = typer.Typer(help="What is published, and whether it is all there.", no_args_is_help=True)
 
@@ -57,12 +57,23 @@ def plan(
     limit: LimitOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """List what a load would do: load, replace, hide. Nothing is changed."""
+    """Count and list what a load would do: load, replace, hide. Nothing is changed."""
+    filters: PointerFilters = {
+        "source": source,
+        "customers": customers,
+        "query_name": query_name,
+        "since": since,
+        "until": until,
+    }
     with open_book(ctx) as book:
-        items = book.ledger.pointers.plan(
-            source=source, customers=customers, query_name=query_name, since=since, until=until
-        )
-        show_plan(islice(items, limit), form)
+        reads = book.ledger.pointers
+        message(plan_text(reads.plan_counts(**filters)))
+        show_plan(islice(reads.plan(**filters), limit), form)
+
+
+def plan_text(counts: Mapping[Action, int]) -> str:
+    """Say how much a load has to do."""
+    return f"Plan: {', '.join(f'{count:,} to {action}' for action, count in counts.items())}"
 
 
 def show_plan(items: Iterable[PlanItem], form: Format) -> None:
