@@ -26,6 +26,9 @@ from sealbook.model.run_snapshot import RunSnapshot
 BATCH = 5_000
 """Events that a projector takes in one transaction."""
 
+_REBUILD_BATCHES = 4
+"""Batches that a rebuild takes at once: nobody reads what is between, and a long run is written seldom."""
+
 LEASE = timedelta(seconds=5)
 """How long a projector that died keeps others of its name from going on."""
 
@@ -118,7 +121,7 @@ class Projector:
         while True:
             ahead = self._active().position
             state = self._building()
-            if self._take_batch(state, keep=True):
+            if self._take_batch(state, keep=True, batches=_REBUILD_BATCHES):
                 continue
             self._heal(state, keep=True)
             # The feed has no more, so what lies between here and `ahead` was retired since.
@@ -127,15 +130,18 @@ class Projector:
                 break
         self._database.write(self._projection.discard)
 
-    def _take_batch(self, state: ProjectionState, *, keep: bool = False, watchful: bool = False) -> bool:
-        """Take in one batch, and keep the lease if asked to or if there is more; False if there was none."""
+    def _take_batch(
+        self, state: ProjectionState, *, keep: bool = False, watchful: bool = False, batches: int = 1
+    ) -> bool:
+        """Take in a batch or more, and keep the lease if asked to or if more is there; False if none was."""
         if not state.is_free_for(self._worker, self._now()):
             return False
-        events = self._feed.fetch_feed(state.position, self._batch)
+        limit = self._batch * batches
+        events = self._feed.fetch_feed(state.position, limit)
         if not events:
             return False
         resync = watchful and self._is_far_behind(events)
-        keep = keep or len(events) == self._batch
+        keep = keep or len(events) == limit
 
         def work(connection: Connection) -> bool:
             to = events[-1].position
