@@ -6,7 +6,7 @@ but parses JSON once for each column, so wide rows go through the driver's execu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
 from operator import itemgetter
@@ -44,7 +44,9 @@ Rows = Sequence[Sequence[Any]]
 OR_FAIL = "OR FAIL"
 """For SQLite, where a refused row ends the whole transaction: then no journal is kept for each statement."""
 
-_ROWS_A_STATEMENT = 5_000  # PostgreSQL takes at most 256 MB of JSON in one parameter
+# PostgreSQL takes at most 256 MB of JSON in one parameter, and its arrays have bounds of their own.
+_ROWS_A_STATEMENT = 5_000
+_CHARACTERS_A_STATEMENT = 50_000_000
 
 
 def incoming(dialect: str, columns: Iterable[Column[Any]]) -> FromClause:
@@ -93,9 +95,23 @@ def upsert_rows(connection: Connection, table: Table, rows: Rows, columns: tuple
 
 def _execute_incoming(connection: Connection, statement: Executable, table: Table, rows: Rows) -> None:
     names = [each.name for each in table.c]
-    for start in range(0, len(rows), _ROWS_A_STATEMENT):
-        page = rows[start : start + _ROWS_A_STATEMENT]
-        connection.execute(statement, encode_rows(dict(zip(names, row, strict=True)) for row in page))
+    texts = [json_text(dict(zip(names, row, strict=True))) for row in rows]
+    for page in _pages(texts):
+        connection.execute(statement, {"rows": f"[{','.join(page)}]"})
+
+
+def _pages(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Cut texts into pages that one statement can take."""
+    start = room = 0
+    for end, text in enumerate(texts):
+        if end > start and (len(text) > room or end - start == _ROWS_A_STATEMENT):
+            yield texts[start:end]
+            start = end
+        if start == end:
+            room = _CHARACTERS_A_STATEMENT
+        room -= len(text)
+    if texts:
+        yield texts[start:]
 
 
 @cache
