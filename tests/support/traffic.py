@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import count
 from multiprocessing.context import ForkServerContext
 from multiprocessing.queues import Queue
-from multiprocessing.synchronize import Event
+from multiprocessing.synchronize import Event, Semaphore
 from typing import Any, Protocol
 
 from sqlalchemy import select
@@ -143,17 +143,19 @@ def checked_rows(rows: Iterable[Sequence[Any]]) -> Seen:
 
 @dataclass(frozen=True)
 class Signals:
-    """`done` stops everybody; the judge goes on until `enough` is set."""
+    """`done` stops everybody. The judge sets it when all `others` have said that they saw enough."""
 
     done: Event
-    enough: Event
+    enough: Semaphore
+    others: int
 
 
 def judge_rounds(party: Party, signals: Signals) -> int:
     """Judge one run after the other, now with and now without waiting for a loader; stop all when through."""
     ledger = party.ledger
+    unsatisfied = signals.others
     for number in count(2):
-        if signals.done.is_set() or (number > ROUNDS + 1 and signals.enough.is_set()):
+        if signals.done.is_set() or (number > ROUNDS + 1 and not unsatisfied):
             break
         run = 2 * number
         ledger.judge([accept(key, run) for key in WAVE + ROLLED + FLAPPING])
@@ -162,8 +164,8 @@ def judge_rounds(party: Party, signals: Signals) -> int:
         ledger.judge([reject(key, 1, again="for good") for key in DOOMED[number - 2 : number - 1]])
         ledger.judge([reject(key, run, again="bad after all") for key in FLAPPING])
         ledger.judge([accept(key, run + 1) for key in FLAPPING])
-        if number > ROUNDS:
-            signals.enough.wait(_PAUSE_SECONDS)
+        if unsatisfied:
+            unsatisfied -= signals.enough.acquire(timeout=_PAUSE_SECONDS)
     signals.done.set()
     return number
 
@@ -178,6 +180,8 @@ def _wait_until_loaded(party: Party, run: RunId, done: Event) -> None:
 def load_on(party: Party, signals: Signals) -> int:
     """Load, again and again, against the other loader."""
     for loads in count():
+        if loads == 2:
+            signals.enough.release()
         if signals.done.is_set():
             return loads
         party.load()
@@ -198,14 +202,20 @@ def roll_back_on(party: Party, signals: Signals) -> int:
         except IllegalMove:
             continue
         rolled += 1
+        if rolled == 1:
+            signals.enough.release()
     return rolled
 
 
 def read_on(party: Party, signals: Signals) -> int:
     """Read, and check each read against what was certain before it; return how many waves it saw."""
     reader = Reader(party.ledger, party.see)
+    is_satisfied = False
     while not signals.done.is_set():
         reader.read()
+        if not is_satisfied and len(set(reader.waves)) > 2:
+            is_satisfied = True
+            signals.enough.release()
     return len(set(reader.waves))
 
 
@@ -232,12 +242,14 @@ class Reader:
 def cut_on(party: Party, signals: Signals) -> int:
     """Pin a cut, and check that it holds nothing unfit, is of one instant, and stays."""
     pinned: dict[str, Seen] = {}
-    while not signals.done.is_set() or not pinned:
+    while not signals.done.is_set():
         unfit = rejected(party.ledger)
         token = party.ledger.pointers.create_cut().token
         pinned[token] = party.see(cut=token)
         assert not unfit & set(pinned[token].items())
         whole_wave(pinned[token])
+        if len(pinned) == 1:
+            signals.enough.release()
         time.sleep(_PAUSE_SECONDS)
     for token, expected in pinned.items():
         assert party.see(cut=token) == expected
@@ -248,6 +260,8 @@ def clean_on(party: FileParty, signals: Signals) -> int:
     """Clean up what nothing needs: that is nothing of what a read may be at work on."""
     cleanup = Cleanup(party.ledger.pointers, ArtifactStore.open(party.warehouse), timedelta(days=7))
     for cleaned in count():
+        if cleaned == 1:
+            signals.enough.release()
         if signals.done.is_set():
             return cleaned
         list(cleanup.remove())
@@ -306,9 +320,14 @@ def traffic(
     url: str,
     make: Callable[[str], Party],
     actors: Sequence[Callable[[Any, Signals], int]],
+    *,
+    guests: int = 0,
 ) -> Iterator[tuple[Signals, dict[str, int]]]:
-    """Have actors at work during the block, and wait for all after it; then each one's answer is there."""
-    signals = Signals(processes.Event(), processes.Event())
+    """Have actors at work during the block, and wait for all after it; then each one's answer is there.
+
+    One of them judges, and goes on until the others, and as many guests in the block, have seen enough.
+    """
+    signals = Signals(processes.Event(), processes.Semaphore(0), len(actors) - 1 + guests)
     answers: Queue[Any] = processes.Queue()
     started = [processes.Process(target=_act, args=(work, make, url, signals, answers)) for work in actors]
     for process in started:
@@ -320,7 +339,6 @@ def traffic(
         signals.done.set()
         raise
     finally:
-        signals.enough.set()
         found = [answers.get(timeout=240) for _ in started]
         for process in started:
             process.join()
