@@ -15,7 +15,7 @@ class Gate:
     """Holds up the readers of a file, from now until it is opened: a FIFO in its place."""
 
     def __init__(self, file: Path) -> None:
-        self._file = file
+        self._file = file.resolve()
         self._content = file.read_bytes()
         file.unlink()
         os.mkfifo(file)
@@ -31,9 +31,11 @@ class Gate:
             except OSError:  # there is no reader yet
                 time.sleep(0.01)
         os.write(self._writer, self._content[: len(self._content) // 2])
-        readers = [process for process in psutil.process_iter() if self._is_read_by(process)]
-        [reader] = readers
-        return reader
+        while True:  # the reader, which was waiting to open the file, has it open any moment now
+            for process in psutil.process_iter():
+                if self._is_read_by(process):
+                    return process
+            assert time.monotonic() < deadline, "the reader has gone"
 
     def open(self) -> None:
         """Put the file back; who still waits at the gate gets no more than half of it."""
