@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 from bench.event_load import DATA, highest_lag, sealed, seconds_of_writers
 from bench.event_peers import DagsterInstance, EventsourcingRuns, Row, bare_driver, ready_rows
-from bench.harness import Result, seconds, speed
+from bench.harness import Result, seconds, seconds_of, speed
 from sealbook.clock import new_run_id, utc_now
 from sealbook.ledger import migrate, open_ledger
 from sealbook.model.events import RunEvent
@@ -123,14 +122,14 @@ def _projecting(url: str) -> list[Result]:
         for _ in range(10):
             ledger.run_store.append_events(sealed(new_run_id(), 0, RUN_EVENTS // 10))
         projector = ledger.run_store.projector()
-        rate = RUN_EVENTS / _time(projector.catch_up)
+        rate = RUN_EVENTS / seconds_of(projector.catch_up)
         steps = RUN_EVENTS // 2
         run_id = new_run_id()
         ledger.run_store.append_event(RunEvent.new(run_id, "RunStarted"))
         for kind in ("StepStarted", "StepCompleted"):
             ledger.run_store.append_events(RunEvent.new(run_id, kind, f"step {n}") for n in range(steps))
-        caught_up = _time(projector.catch_up)
-        rebuilt = _time(projector.rebuild)
+        caught_up = seconds_of(projector.catch_up)
+        rebuilt = seconds_of(projector.rebuild)
     long = f"a run of {RUN_EVENTS:,} events and {steps:,} steps"
     return [
         Result("project a log, SQLite", rate, "events/s", ">= 20,000", rate >= 20_000),
@@ -153,7 +152,9 @@ def _telling_again(url: str) -> Result:
         events = [RunEvent.new(run_id, "RunStarted"), *sealed(run_id, 0, BATCH - 1)]
         ledger.run_store.append_events(events)
         before = ledger.run_store.project_snapshot(run_id).hash
-        passed = _time(lambda: [ledger.run_store.append_events(events) for _ in range(DUPLICATES // BATCH)])
+        passed = seconds_of(
+            lambda: [ledger.run_store.append_events(events) for _ in range(DUPLICATES // BATCH)]
+        )
         after = ledger.run_store.project_snapshot(run_id).hash
     name = f"snapshot hash after {DUPLICATES:,} duplicates"
     return Result(name, float(before != after), "changes", "0", before == after, _rate(DUPLICATES, passed))
@@ -185,12 +186,6 @@ def _each(batches: list[T], work: Callable[[T], object]) -> Callable[[], None]:
             work(next(waiting))
 
     return turn
-
-
-def _time(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def _rate(count: int, passed: float) -> str:

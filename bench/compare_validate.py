@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bench.harness import Result, duration, medians, megabytes, seconds, speed
+from bench.harness import Result, duration, medians, megabytes, seconds_of, speed
 from bench.validate_load import CORES, Books, accept_all, seal_large_run, seal_runs, session
 from bench.validate_peers import DuckDb, judge_natively
 from bench.validate_usage import cpu_seconds
@@ -46,7 +46,7 @@ def _against_peers(folder: Path) -> list[Result]:
     _warm_up(ours, in_duckdb)
     used = [_cpu_seconds(contender) for contender in (ours, in_duckdb)]
     mine, theirs = medians(ROUNDS, ours, in_duckdb)
-    [natively] = seconds(1, lambda: _judge_natively(spark, root))
+    natively = seconds_of(lambda: _judge_natively(spark, root))
     name = f"{PARTITIONS:,} partitions of {ROWS} rows"
     detail = f"{mine:.2f} s, DuckDB {theirs:.2f} s; processor time {used[0] / used[1]:.2f} x"
     return [

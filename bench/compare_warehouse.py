@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from bench.harness import Result, duration, speed
+from bench.harness import Result, duration, medians, seconds_of, speed
 from bench.warehouse_load import QUERY, ROWS, Raw, Warehouse
 from bench.warehouse_peers import DeltaTable, IcebergTable, duckdb_copy, spark_partition_by
 from sealbook.config import SparkSettings
@@ -62,13 +59,13 @@ def _loading(raw: Raw, run_id: RunId, kept: ExitStack) -> tuple[list[Result], Wa
         kept.close()
         warehouse = kept.enter_context(Warehouse(raw))
         warehouse.accept(KEYS, run_id)
-        ours.append(_time(warehouse.load))
+        ours.append(seconds_of(warehouse.load))
         swaps.append(warehouse.swapping / ours[-1])
         with raw.scratch() as folder:
-            peer.append(_time(partial(duckdb_copy, payloads, COLUMNS, folder)))
+            peer.append(seconds_of(partial(duckdb_copy, payloads, COLUMNS, folder)))
     assert len(warehouse.files) == len(KEYS)
     with raw.scratch() as folder:
-        sparks = _time(lambda: spark_partition_by(raw.spark, paths, COLUMNS, folder))
+        sparks = seconds_of(lambda: spark_partition_by(raw.spark, paths, COLUMNS, folder))
     mine, theirs, share = median(ours), median(peer), 100 * median(swaps)
     what = f"load {len(KEYS):,} partitions of {ROWS} rows"
     return [
@@ -94,14 +91,14 @@ def _warm_up(raw: Raw, run_id: RunId) -> None:
 def _reading(spark: SparkSession, warehouse: Warehouse) -> list[Result]:
     """Scan all, by turns."""
     book, files = warehouse.book, warehouse.files
-    named, whole, peer = _medians(
+    named, whole, peer = medians(
         ROUNDS,
         lambda: _aggregate(book.read(QUERY, spark=spark, columns=AGGREGATED)),
         lambda: _aggregate(book.read(QUERY, spark=spark)),
         lambda: _aggregate(spark.read.parquet(*files)),
     )
     what = f"scan and aggregate {len(files):,} artifacts from Spark, against spark.read.parquet"
-    tables = _medians(
+    tables = medians(
         2 * ROUNDS,
         lambda: book.table(QUERY),
         lambda: ds.dataset(files, format="parquet").to_table(),
@@ -118,7 +115,7 @@ def _aggregate(frame: DataFrame) -> None:
 
 
 def _reloading(warehouse: Warehouse) -> list[Result]:
-    passed = _medians(ROUNDS, warehouse.load)[0]
+    passed = medians(ROUNDS, warehouse.load)[0]
     return [Result("load when nothing changed", passed, "s", "< 1", passed < 1)]
 
 
@@ -132,17 +129,17 @@ def _replacing(raw: Raw, first: RunId) -> list[Result]:
         warehouse.load()
         everything = _lake_rows(warehouse.book.table(QUERY))
         warehouse.accept(replaced, second)
-        one_by_one = _time(lambda: [_load_one(warehouse, key) for key in replaced])
+        one_by_one = seconds_of(lambda: [_load_one(warehouse, key) for key in replaced])
         new = _lake_rows(warehouse.book.table(QUERY, runs=[second]))
         warehouse.accept(replaced, third)
-        at_once = _time(warehouse.load)
+        at_once = seconds_of(warehouse.load)
     parts = [_rows_of(new, key) for key in replaced]
     results = []
     for name, peer in (("deltalake", DeltaTable), ("pyiceberg", IcebergTable)):
         with raw.scratch() as folder:
             table = peer(folder, everything)
-            theirs = _time(partial(list, map(table.replace, parts)))
-            batch = _time(partial(table.replace, new))
+            theirs = seconds_of(partial(list, map(table.replace, parts)))
+            batch = seconds_of(partial(table.replace, new))
         for how, ours, other in (("one by one", one_by_one, theirs), ("at once", at_once, batch)):
             what = f"replace {len(replaced)} of {len(keys):,} partitions {how}, against {name}"
             results.append(Result(what, other / ours, "x speed", "none", True, _seconds(ours, other)))
@@ -164,19 +161,6 @@ def _rows_of(rows: pa.Table, key: PartitionKey) -> pa.Table:
     return rows.filter(
         (ds.field("customer_id") == key.customer_id) & (ds.field("logical_date") == str(key.logical_date))
     )
-
-
-def _medians(rounds: int, *contenders: Callable[[], object]) -> list[float]:
-    """Return the median time of each contender, taken in turn."""
-    times = [[_time(contender) for contender in contenders] for _ in range(rounds)]
-    return [median(own) for own in zip(*times, strict=True)]
-
-
-def _time(work: Callable[[], object]) -> float:
-    gc.collect()
-    started = perf_counter()
-    work()
-    return perf_counter() - started
 
 
 def _seconds(ours: float, peer: float) -> str:

@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -31,22 +31,28 @@ class Result:
     detail: str = ""
 
 
+def seconds_of(work: Callable[[], object]) -> float:
+    """Return how long it takes to do something once."""
+    gc.collect()
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
 def seconds(rounds: int, *contenders: Callable[[], object]) -> list[float]:
     """Return the best time of each contender over some rounds, taken in turn."""
-    best = [float("inf")] * len(contenders)
-    for _ in range(rounds):
-        for index, contender in enumerate(contenders):
-            gc.collect()
-            started = time.perf_counter()
-            contender()
-            best[index] = min(best[index], time.perf_counter() - started)
-    return best
+    return [min(times) for times in _times(rounds, contenders)]
 
 
 def medians(rounds: int, *contenders: Callable[[], object]) -> list[float]:
     """Return the median time of each contender over some rounds, taken in turn."""
-    taken = [seconds(1, *contenders) for _ in range(rounds)]
-    return [median(times) for times in zip(*taken, strict=True)]
+    return [median(times) for times in _times(rounds, contenders)]
+
+
+def _times(rounds: int, contenders: Sequence[Callable[[], object]]) -> Iterable[tuple[float, ...]]:
+    """Return the times of each contender."""
+    taken = [[seconds_of(contender) for contender in contenders] for _ in range(rounds)]
+    return zip(*taken, strict=True)
 
 
 def speed(name: str, ours: float, peer: float, *, at_least: float, detail: str = "") -> Result:

@@ -73,7 +73,7 @@ def coverage(
         )
     shown = [each for each in found if not kinds or each.kind in kinds]
     if form is Format.JSON:
-        show_json(each._asdict() for each in shown)
+        show_json(shown)
     elif shown:
         from sealbook.cli.table import print_table
 
