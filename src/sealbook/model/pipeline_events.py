@@ -152,9 +152,9 @@ def partition_judged(
 
     The checks stay with the attempt in the ledger; the event is what others need to follow along.
     """
-    current_run_id = state.current_run_id
+    partition, current_run_id = str(verdict.key), state.current_run_id
     data = {
-        "partition": str(verdict.key),
+        "partition": partition,
         "outcome": verdict.outcome.value,
         "schemaVersion": verdict.schema_version,
         "recordCount": verdict.record_count,
@@ -167,7 +167,7 @@ def partition_judged(
     return RunEvent.trusted(
         verdict.run_id,
         EventType.PARTITION_JUDGED,
-        _step_id(PipelineStep.VALIDATE, verdict.key),
+        _step_id(PipelineStep.VALIDATE, partition),
         attempt,
         {name: value for name, value in data.items() if value is not None},
         emitted_at,
@@ -188,8 +188,9 @@ def partition_published(
     emitted_at: datetime | None = None,
 ) -> RunEvent:
     """Say that the pointer of a partition now names this run, with its load record."""
+    partition = str(key)
     data: dict[str, object] = {
-        "partition": str(key),
+        "partition": partition,
         "schemaVersion": schema_version,
         "recordCount": record_count,
         "bytes": size,
@@ -199,7 +200,12 @@ def partition_published(
     if replaced_run_id is not None:
         data["replacedRunId"] = str.__str__(replaced_run_id)
     return RunEvent.trusted(
-        run_id, EventType.PARTITION_PUBLISHED, _step_id(PipelineStep.LOAD, key), attempt, data, emitted_at
+        run_id,
+        EventType.PARTITION_PUBLISHED,
+        _step_id(PipelineStep.LOAD, partition),
+        attempt,
+        data,
+        emitted_at,
     )
 
 
@@ -240,5 +246,5 @@ def partition_requeued(
     )
 
 
-def _step_id(step: PipelineStep, key: PartitionKey) -> str:
-    return f"{step.value}/{key}"
+def _step_id(step: PipelineStep, partition: PartitionKey | str) -> str:
+    return f"{step.value}/{partition}"
