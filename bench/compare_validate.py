@@ -62,7 +62,11 @@ def _growth(folder: Path) -> Result:
     books = Books(folder, session())
     few = seal_runs(folder / "few", FEW, ROWS)
     many = seal_runs(folder / "many", MANY, ROWS)
-    taken = medians(3, lambda: _judge(books, few), lambda: _judge(books, many))
+
+    def judge(root: Path, partitions: int) -> None:
+        assert _judge(books, root) == partitions
+
+    taken = medians(3, lambda: judge(few, FEW), lambda: judge(many, MANY))
     detail = f"{taken[0]:.2f} s and {taken[1]:.2f} s"
     name = f"from {FEW:,} to {MANY:,} partitions, against linear"
     return duration(name, taken[1], taken[0] * (MANY / FEW), at_most=1.15, detail=detail)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
+from tempfile import mkdtemp
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -72,13 +73,12 @@ class Books:
     def __init__(self, folder: Path, spark: SparkSession) -> None:
         self._folder = folder
         self._spark = spark
-        self._made = 0
 
     @contextmanager
     def new(self, root: Path) -> Iterator[Validator]:
         """Open a new, empty ledger and yield a validator that writes to it."""
-        self._made += 1
-        with open_ledger(f"sqlite:///{self._folder}/{self._made}.db", migrate=True) as ledger:
+        book = mkdtemp(dir=self._folder)
+        with open_ledger(f"sqlite:///{book}/book.db", migrate=True) as ledger:
             yield Validator(ledger, RawStore.open(root), [QUERY], lambda: self._spark)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -15,7 +15,7 @@ from sealbook.book import Book
 from sealbook.config import Settings, SourceSettings, SparkSettings
 from sealbook.extract.job import extract
 from sealbook.model import PartitionKey, RunId, Verdict
-from sealbook.model.publication import SwapResult
+from sealbook.model.publication import Staged, SwapResult
 from sealbook.raw.layout import RunPaths
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.loader import Loader
@@ -62,12 +62,13 @@ class Raw:
 
 
 class Warehouse:
-    """An empty warehouse with a ledger of its own, over the payloads; it notes how long its swaps take."""
+    """An empty warehouse with a ledger of its own, over the payloads; it notes its swaps and their time."""
 
     def __init__(self, raw: Raw) -> None:
         self.folder = raw.new_folder()
         self.folder.mkdir()
         self.swapping = 0.0
+        self.swapped: list[list[Staged]] = []
         source = SourceSettings("demo", (), demo_queries(), {})
         self.book = Book(
             Settings(
@@ -126,9 +127,15 @@ class Warehouse:
         published = self.book.ledger.pointers.published(QUERY)
         return [f"{root}/{path}" for each in published for path in part_paths(each.location, each.parts)]
 
-    def _timed_swap(self, staged: Any) -> SwapResult:
+    def swap_all(self, batches: Iterable[list[Staged]]) -> int:
+        """Swap what another warehouse swapped; return how many were published."""
+        return sum(len(self._swap(batch).loaded) for batch in batches)
+
+    def _timed_swap(self, staged: Iterable[Staged]) -> SwapResult:
+        batch = list(staged)
+        self.swapped.append(batch)
         started = perf_counter()
         try:
-            return self._swap(staged)
+            return self._swap(batch)
         finally:
             self.swapping += perf_counter() - started
