@@ -148,10 +148,11 @@ class Verdict:
         if not isinstance(self.checks, list | tuple):
             raise InvalidInput.of("checks", self.checks, "a tuple of Check")
         object.__setattr__(self, "checks", tuple(self.checks))
+        accepted = self.accepted
         for check in self.checks:
             if not isinstance(check, Check):
                 raise InvalidInput.of("check", check, "a Check")
-            if self.accepted and not check.passed and check.severity is Severity.ERROR:
+            if accepted and not check.passed and check.severity is Severity.ERROR:
                 raise InvalidInput.of("checks", check, "no failed check of severity error in an acceptance")
 
     @property

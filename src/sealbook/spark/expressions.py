@@ -22,18 +22,15 @@ class ContractRows:
     """Rows as a contract has them, on which expressions can be tried without any data."""
 
     def __init__(self, spark: SparkSession, columns: Sequence[Column]) -> None:
-        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
-        typed = (F.lit(None).cast(column.type.value).alias(column.name) for column in columns)
-        self._rows = spark.range(0).select(*typed)
+        typed = (f"cast(null as {column.type.value}) as `{column.name}`" for column in columns)
+        self._rows = spark.sql(f"select {', '.join(typed)}")
 
     def columns_read_by(self, expression: str) -> set[str]:
         """Return the columns that a condition reads; InvalidInput says why it is none. No job runs."""
         from pyspark.errors import AnalysisException
-        from pyspark.sql import functions as F  # noqa: N812
 
         try:
-            analysed = self._rows.where(F.expr(expression))
+            analysed = self._rows.where(expression)
             plan = analysed._jdf.queryExecution().analyzed()  # noqa: SLF001 - no public way tells what is read
         except AnalysisException as error:
             raise InvalidInput(_explained(error)) from error

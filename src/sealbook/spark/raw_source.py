@@ -66,7 +66,8 @@ class Reader:
             yield from self._batches(parser, gathered)
 
     def _batches(self, parser: RowParser, readings: list[Reading]) -> Iterator[pa.RecordBatch]:
-        return self.output.batches(readings, parser.parse([reading.data for reading in readings]))
+        block = parser.parse([each.data for each in readings], [each.lines for each in readings])
+        return self.output.batches(readings, block)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class Reading:
 
     unit: Unit
     data: bytes = b""
+    lines: int | None = None
+    """How many they are, if they were counted when they were read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +150,7 @@ class UnitReader:
             data = b"".join(chunk for chunk in sealed.chunks() if wanted)
         except Corrupt:
             return self._look_again(unit, metadata, wanted)
-        return Sealed(unit, data, metadata=metadata)
+        return Sealed(unit, data, metadata.record_count if wanted else None, metadata=metadata)
 
     def _look_again(self, unit: Unit, metadata: RawMetadata, wanted: bool) -> Reading:
         """Find out in what a payload differs from its seal; nothing is believed that was seen only once."""

@@ -38,10 +38,16 @@ class RowParser:
         self._line_check = LineCheck(columns)
         self._objects = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
-    def parse(self, payloads: Sequence[bytes]) -> Block:
-        """Parse payloads as one block, which has a part for each of them."""
+    def parse(self, payloads: Sequence[bytes], counted: Sequence[int | None] | None = None) -> Block:
+        """Parse payloads as one block, which has a part for each of them.
+
+        `counted` are their numbers of lines, as far as they have been counted before.
+        """
         texts = [_normalised(payload) for payload in payloads]
-        counts = [text.count(b"\n") for text in texts]
+        counts = [
+            text.count(b"\n") if known is None else known
+            for text, known in zip(texts, counted or [None] * len(texts), strict=True)
+        ]
         table = self._parse_clean(b"".join(texts), sum(counts))
         if table is not None:
             block = Block(table, [Part(lines, rows=lines) for lines in counts])

@@ -39,6 +39,7 @@ _DEFAULTS = {
     "spark.python.worker.faulthandler.enabled": "true",
 }
 _LOCAL_DEFAULTS = {
+    "spark.python.daemon.module": "sealbook.spark.daemon",
     "spark.driver.host": "localhost",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "8",

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
@@ -16,10 +15,9 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import RDD, InheritableThread
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.window import Window
 
 from sealbook.errors import Transient
 from sealbook.model.contract import Contract
@@ -120,19 +118,24 @@ def _violations(
     RawPlan.of(reader, bins).save(plan)
     rows = spark.read.format(FORMAT).schema(_schema(inspection)).option(PLAN_OPTION, str(plan)).load()
 
-    violated = [~F.coalesce(F.expr(rule.expression), F.lit(False)) for rule in job.contract.rules]
-    violated.insert(repeated_place(job.contract), _is_repeated(primary_key) if primary_key else F.lit(False))
-    flags = [flag.alias(f"_violated_{place}") for place, flag in enumerate(violated)]
-    is_wanted = reduce(
-        or_, (F.col(f"_violated_{place}") for place in range(len(flags))), F.col(FINDING).isNotNull()
+    rules = [F.expr(rule.expression).alias(f"_rule_{place}") for place, rule in enumerate(job.contract.rules)]
+    # All around the rules is text: each part of an expression that is built in Python is a call to Java.
+    violated = [f"not coalesce(_rule_{place}, false)" for place in range(len(rules))]
+    violated.insert(repeated_place(job.contract), _is_repeated(primary_key) if primary_key else "false")
+    flags = [f"_violated_{place}" for place in range(len(violated))]
+    flagged = (f"{condition} as {flag}" for condition, flag in zip(violated, flags, strict=True))
+    is_wanted = " or ".join((f"{FINDING} is not null", *flags))
+    return (
+        rows.select(ORDINAL, LINE, FINDING, *primary_key, *rules)
+        .selectExpr(ORDINAL, LINE, FINDING, *flagged)
+        .where(is_wanted)
     )
-    return rows.select(ORDINAL, LINE, FINDING, *flags).where(is_wanted)
 
 
-def _is_repeated(primary_key: Sequence[str]) -> Column:
-    """Say whether an earlier line of the run has the same primary key, whichever task has read it."""
-    same = Window.partitionBy(ORDINAL, F.col(FINDING).isNull(), *primary_key).orderBy(LINE)
-    return F.row_number().over(same) > 1
+def _is_repeated(primary_key: Sequence[str]) -> str:
+    """Ask whether an earlier line of the run has the same primary key, whichever task has read it."""
+    same = ", ".join((ORDINAL, f"{FINDING} is null", *(f"`{name}`" for name in primary_key)))
+    return f"row_number() over (partition by {same} order by {LINE}) > 1"
 
 
 def _schema(inspection: Inspection) -> T.StructType:

@@ -37,7 +37,7 @@ class ContractJudge:
         if isinstance(finding, SpoiltPayload):
             return _reject(candidate, tuple(spoilt_checks(finding)), self._version)
         checks = self._checks(finding, evidence, history)
-        if any(not check.passed and check.severity is Severity.ERROR for check in checks):
+        if checks is not self._flawless and _is_failed(checks):
             return _reject(candidate, checks, self._version)
         return Verdict.accept(
             candidate.key,
@@ -58,6 +58,10 @@ class ContractJudge:
         if is_usual:
             self._flawless = checks
         return checks
+
+
+def _is_failed(checks: Sequence[Check]) -> bool:
+    return any(not check.passed and check.severity is Severity.ERROR for check in checks)
 
 
 def reject_corrupt_metadata(candidate: Candidate, finding: CorruptMetadata) -> Verdict:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from sealbook.warehouse.loader import LoadPlan
 
-_BATCH = 1_000
-_LONGEST_WAIT_SECONDS = 1.0
+_BATCH = 2_000
+_LONGEST_WAIT_SECONDS = 2.5
 
 _ENDINGS = {
     "loaded": (LoadEnding.LOADED, None),

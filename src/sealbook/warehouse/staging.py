@@ -127,7 +127,7 @@ class Stager:
             elif isinstance(reading.unit, Digest):
                 yield Written(reading.unit.ordinal)
             else:
-                gathered.append(_Texts(reading.unit, self._pieces(reading)))
+                gathered.append(_Texts(reading.unit, self._pieces(reading), reading.lines))
                 size += len(reading.data)
             if size >= self.block_bytes:
                 yield from self._write(parser, version, gathered)
@@ -162,7 +162,9 @@ class Stager:
 
     def _write(self, parser: RowParser, version: str, texts: Sequence[_Texts]) -> Iterator[StagingResult]:
         """Parse texts as one block, and write each as a part."""
-        block = parser.parse([piece for each in texts for piece in each.pieces])
+        pieces = [piece for each in texts for piece in each.pieces]
+        counted = [lines for each in texts for lines in each.counted]
+        block = parser.parse(pieces, counted)
         parts = zip(block.parts, accumulate(part.rows for part in block.parts), strict=True)
         files: dict[str, bytes] = {}
         results: list[StagingResult] = []
@@ -189,6 +191,12 @@ class _Texts:
 
     unit: Unit
     pieces: Sequence[bytes]
+    lines: int | None
+
+    @property
+    def counted(self) -> Sequence[int | None]:
+        """How many lines each piece has, if that is known."""
+        return [self.lines] if len(self.pieces) == 1 else [None] * len(self.pieces)
 
 
 def _location(unit: Unit, schema_version: str) -> str:
