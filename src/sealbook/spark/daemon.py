@@ -1,24 +1,28 @@
-"""What Spark on this machine forks its Python workers from: `spark.python.daemon.module`.
+"""What Spark on this machine forks its Python workers from: its setting `spark.python.daemon.module`.
 
-Spark puts PySpark's archive in front of the path. There is no bytecode in it, so each new worker would compile
-for a second or more what is installed, compiled, a few entries further down.
+Spark puts its archives of PySpark in front of the module search path. They hold no bytecode, so each new
+worker would compile for a second or more what is installed, compiled, a few entries further down.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import PurePath
 
-MODULE = __name__
+_ARCHIVES = ("pyspark.zip", "py4j-*-src.zip", "spark-core_*.jar")
 
 
-def prefer_installed(path: list[str]) -> list[str]:
-    """Return a module search path without the archives that Spark put there."""
-    return [entry for entry in path if not entry.endswith((".zip", ".jar"))]
+def without_archives(path: Sequence[str]) -> list[str]:
+    """Return the search path without Spark's archives; as it is, where PySpark is in nothing else."""
+    others = [entry for entry in path if not any(map(PurePath(entry).match, _ARCHIVES))]
+    return others if PathFinder.find_spec("pyspark", others) else list(path)
 
 
 def main() -> None:
-    """Be PySpark's daemon."""
-    sys.path[:] = prefer_installed(sys.path)
+    """Be PySpark's own daemon, with another search path."""
+    sys.path[:] = without_archives(sys.path)
     from pyspark.daemon import manager
 
     manager()

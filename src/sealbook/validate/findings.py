@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,6 +14,7 @@ from sealbook.spark.offending import OffendingLines
 
 _LINE_BITS = 40
 _LINES = (1 << _LINE_BITS) - 1
+_NONE: Mapping[int, OffendingLines] = MappingProxyType({})
 
 
 class _Finding(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -70,14 +73,13 @@ def repeated_place(contract: Contract) -> int:
     return len(contract.rules)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What one task says of one run: pieces of it, and lines that violate rules, by the rule's place."""
 
     ordinal: int
     findings: Sequence[bytes] = ()
     """Encoded, a piece's number with its finding."""
-    violations: dict[int, OffendingLines] = field(default_factory=dict)
+    violations: Mapping[int, OffendingLines] = _NONE
     """Their lines are line codes."""
 
 
@@ -98,6 +100,8 @@ class Evidence:
 
     def finding(self) -> Finding:
         """Return what was found of the run as a whole."""
+        if len(self.pieces) == 1:
+            return next(iter(self.pieces.values()))
         found = [self.pieces[piece] for piece in sorted(self.pieces)]
         for kind in (CorruptMetadata, SpoiltPayload, NotReadable, OtherSchema):
             for finding in found:

@@ -71,7 +71,7 @@ class Judging:
         self._candidates = plan.candidates
         self._groups: dict[_Group, list[int]] = defaultdict(list)
         self._rule_columns: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
-        self._counts = AcceptedCounts()
+        self._counts: AcceptedCounts | None = None
         self._batch: list[tuple[Verdict, int, int]] = []
         self._flushed = time.monotonic()
 
@@ -141,35 +141,39 @@ class Judging:
             self._layout.block_bytes,
         )
         judge = ContractJudge(contract)
-        open_evidence: dict[int, Evidence] = {ordinal: Evidence() for ordinal in ordinals}
+        waiting = dict.fromkeys(ordinals)
+        evidence: dict[int, Evidence] = defaultdict(Evidence)
+
+        def told(some: set[int]) -> Iterator[tuple[int, _Outcome]]:
+            for ordinal in sorted(some & evidence.keys()):
+                del waiting[ordinal]
+                yield from self._told(group, judge, ordinal, evidence.pop(ordinal))
+
         reason = "Spark ended the job without a word of it"
         try:
             for reports in run_job(self._spark, self._raw, job):
                 for report in reports:
-                    open_evidence[report.ordinal].add(report)
-                ended = {report.ordinal for report in reports} - sliced
-                yield list(self._told(group, judge, open_evidence, ended))
-            yield list(self._told(group, judge, open_evidence, sliced))
+                    evidence[report.ordinal].add(report)
+                yield list(told({report.ordinal for report in reports} - sliced))
+            yield list(told(sliced))
         except Transient as error:
             reason = str(error)
-        yield [(ordinal, self._not_judged(ordinal, reason)) for ordinal in open_evidence]
+        yield [(ordinal, self._not_judged(ordinal, reason)) for ordinal in waiting]
 
     def _told(
-        self, group: _Group, judge: ContractJudge, open_evidence: dict[int, Evidence], ordinals: set[int]
+        self, group: _Group, judge: ContractJudge, ordinal: int, evidence: Evidence
     ) -> Iterator[tuple[int, _Outcome]]:
-        """Close the evidence of some runs, and yield what it comes to."""
-        source, query_name, _ = group
-        for ordinal in sorted(ordinals):
-            evidence = open_evidence.pop(ordinal)
-            match evidence.finding():
-                case OtherSchema(schema_version=schema_version):
-                    self._groups[source, query_name, schema_version].append(ordinal)
-                case NotReadable(reason=reason):
-                    yield ordinal, self._not_judged(ordinal, reason)
-                case CorruptMetadata() as finding:
-                    yield ordinal, finding
-                case finding:
-                    yield ordinal, _Found(judge, evidence, finding)
+        """Yield what the evidence of a run comes to, unless another job has to look at it."""
+        match evidence.finding():
+            case OtherSchema(schema_version=schema_version):
+                source, query_name, _ = group
+                self._groups[source, query_name, schema_version].append(ordinal)
+            case NotReadable(reason=reason):
+                yield ordinal, self._not_judged(ordinal, reason)
+            case CorruptMetadata() as finding:
+                yield ordinal, finding
+            case finding:
+                yield ordinal, _Found(judge, evidence, finding)
 
     def _conclude(self, candidate: Candidate, outcome: _Outcome) -> Iterator[NotJudged]:
         """Turn an outcome into a verdict that waits for the ledger; what cannot be one is yielded."""
@@ -179,10 +183,11 @@ class Judging:
             case CorruptMetadata():
                 self._batch.append((reject_corrupt_metadata(candidate, outcome), 0, 0))
             case _Found(evidence=evidence, finding=finding):
-                history = self._counts.before(candidate.key, candidate.run_id)
+                counts = self._counts
+                history = () if counts is None else counts.before(candidate.key, candidate.run_id)
                 verdict = outcome.judge.judge(candidate, evidence, finding, history)
-                if verdict.record_count is not None:
-                    self._counts.add(candidate.key, candidate.run_id, verdict.record_count)
+                if counts is not None and verdict.record_count is not None:
+                    counts.add(candidate.key, candidate.run_id, verdict.record_count)
                 rows = finding.lines if isinstance(finding, Content) else 0
                 self._batch.append((verdict, rows, candidate.payload_bytes))
 
@@ -220,7 +225,7 @@ class Judging:
         except UnknownOutcome:
             return self._ledger.judge(verdicts)  # what was written is recognised
 
-    def _accepted_counts(self, concerned: set[tuple[str, str]]) -> AcceptedCounts:
+    def _accepted_counts(self, concerned: set[tuple[str, str]]) -> AcceptedCounts | None:
         """Read the counts of earlier runs, if any contract compares with them."""
         compared = any(
             contract.row_count.min_ratio is not None or contract.row_count.max_ratio is not None
@@ -228,7 +233,7 @@ class Judging:
             for contract in self._queries[name].contracts.values()
         )
         if not compared:
-            return AcceptedCounts()
+            return None
         keys = {candidate.key for candidate in self._candidates}
         return AcceptedCounts.load(self._ledger, self._plan.selection, keys)
 
