@@ -34,21 +34,21 @@ def cpu_seconds() -> float:
 def main(folder: Path) -> None:
     """Judge all runs below `folder/raw`."""
     spark = session()
-    started = time.perf_counter()
+    used, started = cpu_seconds(), time.perf_counter()
     with Books(folder, spark).new(folder / "raw") as validator:
         accepted = accept_all(validator)
     elapsed = time.perf_counter() - started
+    used = cpu_seconds() - used
     driver = psutil.Process()
     children = driver.children(recursive=True)
     java = [process for process in children if process.name() == "java"]
     workers = [process for process in children if process.name().startswith("python")]
-    used = [each.cpu_times().user for each in workers]
     print(
         json.dumps(
             {
                 "accepted": accepted,
                 "seconds": elapsed,
-                "workers_busy": sum(used) / max(used),
+                "cores_busy": used / elapsed,
                 "driver_megabytes": sum(map(peak_megabytes, [driver, *java])),
                 "worker_megabytes": max(map(peak_megabytes, workers)),
             }
