@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
+from shutil import copy
 from tempfile import mkdtemp
 
 import msgspec
@@ -15,7 +16,7 @@ from sealbook.config import SparkSettings
 from sealbook.ledger import open_ledger
 from sealbook.raw import RawStore
 from sealbook.spark.session import spark_session
-from sealbook.validate import Judged, Selection, Validator
+from sealbook.validate import Judged, Plan, Selection, Validator
 from tests.support.validation import DAY, QUERY, key, row, seal
 
 CORES = 2
@@ -73,19 +74,30 @@ class Books:
     def __init__(self, folder: Path, spark: SparkSession) -> None:
         self._folder = folder
         self._spark = spark
+        self._empty = Path(mkdtemp(dir=folder)) / "book.db"
+        open_ledger(f"sqlite:///{self._empty}", migrate=True).close()
 
     @contextmanager
     def new(self, root: Path) -> Iterator[Validator]:
         """Open a new, empty ledger and yield a validator that writes to it."""
-        book = mkdtemp(dir=self._folder)
-        with open_ledger(f"sqlite:///{book}/book.db", migrate=True) as ledger:
+        book = copy(self._empty, mkdtemp(dir=self._folder))
+        with open_ledger(f"sqlite:///{book}") as ledger:
             yield Validator(ledger, RawStore.open(root), [QUERY], lambda: self._spark)
 
 
 def accept_all(validator: Validator) -> int:
     """Judge all that is new, and return how many runs there were; every one must be accepted."""
+    return _accept(validator, validator.plan(Selection()))
+
+
+def rehearse_all(validator: Validator) -> int:
+    """Judge all that is accepted, write nothing, and return how many runs there were."""
+    return _accept(validator, validator.plan_again(Selection(), is_rehearsal=True))
+
+
+def _accept(validator: Validator, plan: Plan) -> int:
     accepted = 0
-    for result in validator.judge(validator.plan(Selection())):
+    for result in validator.judge(plan):
         assert isinstance(result, Judged)
         assert result.verdict.accepted, result.verdict.error_message
         accepted += 1

@@ -61,6 +61,15 @@ class RawMetadata:
         """The partition that was sealed."""
         return PartitionKey(self.source, self.customer_id, self.query_name, self.logical_date)
 
+    def is_of(self, key: PartitionKey) -> bool:
+        """Say whether this is the partition that was sealed; cheaper than to make its key and compare."""
+        return (
+            self.logical_date == key.logical_date
+            and self.customer_id == key.customer_id
+            and self.query_name == key.query_name
+            and self.source == key.source
+        )
+
     def to_json(self) -> bytes:
         """Return the text of `metadata.json`."""
         # msgspec encodes a str, but no subclass of it.

@@ -131,12 +131,10 @@ class Sealer:
         if data is None:
             return None
         metadata = RawMetadata.from_json(data, path)
-        for name, said, expected in (
-            ("partition", metadata.key, run.key),
-            ("run_id", metadata.run_id, run.run_id),
-        ):
-            if said != expected:
-                raise Corrupt(f"{path} does not agree with its path: it says {name} {said}")
+        if not metadata.is_of(run.key):
+            raise Corrupt(f"{path} does not agree with its path: it says partition {metadata.key}")
+        if metadata.run_id != run.run_id:
+            raise Corrupt(f"{path} does not agree with its path: it says run_id {metadata.run_id}")
         return metadata
 
     def _tidy(self, run: RunPaths, paths: Sequence[str]) -> None:

@@ -12,8 +12,7 @@ from sealbook.validate.selection import Candidate
 SLICED_ABOVE = 64 * 1024 * 1024
 SLICE_BYTES = 16 * 1024 * 1024
 MOST_BYTES = 64 * 1024 * 1024
-LEAST_BYTES = 2 * 1024 * 1024
-_SHARES_A_CORE = 2
+LEAST_BYTES = 16 * 1024 * 1024
 _BYTES_A_FILE = 32 * 1024  # what opening a file costs, in bytes that could be read meanwhile
 
 
@@ -30,8 +29,9 @@ class Layout:
     def bins(self, candidates: Sequence[tuple[int, Candidate]]) -> list[list[Unit]]:
         """Lay out whole payloads, each given with its ordinal.
 
-        Each bin gets the same share of what is left, so that the last ones are small: then all cores end at
-        about the same time, and few verdicts are left to be written when they do.
+        Each bin gets a core's share of what is left, so that the last ones are small: then all cores end at
+        about the same time, and few verdicts are left to be written when they do. They are not too small, for
+        to start a task costs as much as to read a hundred files.
         """
         rest = sum(candidate.payload_bytes + _BYTES_A_FILE for _, candidate in candidates)
         bins: list[list[Unit]] = []
@@ -62,4 +62,4 @@ class Layout:
         return candidate.payload_bytes > self.sliced_above
 
     def _share(self, rest: int) -> int:
-        return min(max(rest // (self.cores * _SHARES_A_CORE), LEAST_BYTES), MOST_BYTES)
+        return min(max(rest // self.cores, LEAST_BYTES), MOST_BYTES)
