@@ -144,23 +144,23 @@ class Judging:
         waiting = dict.fromkeys(ordinals)
         evidence: dict[int, Evidence] = defaultdict(Evidence)
 
-        def told(some: set[int]) -> Iterator[tuple[int, _Outcome]]:
+        def closed(some: set[int]) -> Iterator[tuple[int, _Outcome]]:
             for ordinal in sorted(some & evidence.keys()):
                 del waiting[ordinal]
-                yield from self._told(group, judge, ordinal, evidence.pop(ordinal))
+                yield from self._outcome(group, judge, ordinal, evidence.pop(ordinal))
 
         reason = "Spark ended the job without a word of it"
         try:
             for reports in run_job(self._spark, self._raw, job):
                 for report in reports:
                     evidence[report.ordinal].add(report)
-                yield list(told({report.ordinal for report in reports} - sliced))
-            yield list(told(sliced))
+                yield list(closed({report.ordinal for report in reports} - sliced))
+            yield list(closed(sliced))
         except Transient as error:
             reason = str(error)
         yield [(ordinal, self._not_judged(ordinal, reason)) for ordinal in waiting]
 
-    def _told(
+    def _outcome(
         self, group: _Group, judge: ContractJudge, ordinal: int, evidence: Evidence
     ) -> Iterator[tuple[int, _Outcome]]:
         """Yield what the evidence of a run comes to, unless another job has to look at it."""
