@@ -12,7 +12,8 @@ from sealbook.validate.selection import Candidate
 SLICED_ABOVE = 64 * 1024 * 1024
 SLICE_BYTES = 16 * 1024 * 1024
 MOST_BYTES = 64 * 1024 * 1024
-LEAST_BYTES = 16 * 1024 * 1024
+LEAST_BYTES = 2 * 1024 * 1024
+_BINS_A_CORE = 8
 _BYTES_A_FILE = 32 * 1024  # what opening a file costs, in bytes that could be read meanwhile
 
 
@@ -30,17 +31,18 @@ class Layout:
         """Lay out whole payloads, each given with its ordinal.
 
         Each bin gets a core's share of what is left, so that the last ones are small: then all cores end at
-        about the same time, and few verdicts are left to be written when they do. They are not too small, for
-        to start a task costs as much as to read a hundred files.
+        about the same time, and few verdicts are left to be written when they do. None is so small that to
+        start its task, which costs as much as to read a hundred files, would take long beside its work.
         """
         rest = sum(candidate.payload_bytes + _BYTES_A_FILE for _, candidate in candidates)
+        least = max(rest // (self.cores * _BINS_A_CORE), LEAST_BYTES)
         bins: list[list[Unit]] = []
         room = 0
         for ordinal, candidate in candidates:
             weight = candidate.payload_bytes + _BYTES_A_FILE
             if not bins or weight > room:
                 bins.append([])
-                room = self.bin_bytes or self._share(rest)
+                room = self.bin_bytes or min(max(rest // self.cores, least), MOST_BYTES)
             bins[-1].append(Unit(ordinal, candidate.key, candidate.run_id))
             room -= weight
             rest -= weight
@@ -60,6 +62,3 @@ class Layout:
     def is_sliced(self, candidate: Candidate) -> bool:
         """Say whether the payload is too large for one task."""
         return candidate.payload_bytes > self.sliced_above
-
-    def _share(self, rest: int) -> int:
-        return min(max(rest // self.cores, LEAST_BYTES), MOST_BYTES)
