@@ -185,9 +185,8 @@ class RunEvent:
     def restored(cls, **fields: object) -> RunEvent:
         """Build an event from all the fields that a store kept of it; they were checked when it was made."""
         event = object.__new__(cls)
-        object.__setattr__(
-            event, "__dict__", fields
-        )  # in one go: events have many fields, and runs many events
+        # In one go: events have many fields, and runs many events.
+        object.__setattr__(event, "__dict__", fields)
         return event
 
     def stored(self, run_seq: int, persisted_at: datetime) -> RunEvent:
