@@ -62,13 +62,12 @@ class Raw:
 
 
 class Warehouse:
-    """An empty warehouse with a ledger of its own, over the payloads; it notes its swaps and their time."""
+    """An empty warehouse with a ledger of its own, over the payloads; it notes the time of its swaps."""
 
     def __init__(self, raw: Raw) -> None:
         self.folder = raw.new_folder()
         self.folder.mkdir()
         self.swapping = 0.0
-        self.swapped: list[list[Staged]] = []
         source = SourceSettings("demo", (), demo_queries(), {})
         self.book = Book(
             Settings(
@@ -127,15 +126,9 @@ class Warehouse:
         published = self.book.ledger.pointers.published(QUERY)
         return [f"{root}/{path}" for each in published for path in part_paths(each.location, each.parts)]
 
-    def swap_all(self, batches: Iterable[list[Staged]]) -> int:
-        """Swap what another warehouse swapped; return how many were published."""
-        return sum(len(self._swap(batch).loaded) for batch in batches)
-
     def _timed_swap(self, staged: Iterable[Staged]) -> SwapResult:
-        batch = list(staged)
-        self.swapped.append(batch)
         started = perf_counter()
         try:
-            return self._swap(batch)
+            return self._swap(staged)
         finally:
             self.swapping += perf_counter() - started

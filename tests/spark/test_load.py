@@ -93,6 +93,33 @@ def test_a_new_run_replaces_wholly_and_a_demotion_hides(spark: SparkSession, loa
     assert {key: after[key] for key in KEYS[2:]} == {key: before[key] for key in KEYS[2:]}
 
 
+def test_progress_counts_every_partition_once_however_it_ends(spark: SparkSession, loaded: Warehouse) -> None:
+    loaded.accept(KEYS[:2], loaded.seal(KEYS[:2], restatement=3))
+    loaded.accept([KEYS[2]], loaded.seal([KEYS[2]], restatement=3), rows=6)  # not what the payload has
+    loaded.demote(KEYS[3], loaded.published()[3].run_id)
+    heard: list[tuple[int, int, int]] = []
+    loader = loaded.loader(lambda: spark)
+    plan = loader.plan(again=True)
+
+    results = list(
+        chain.from_iterable(
+            loader.load(plan, lambda partitions, *, rows, size: heard.append((partitions, rows, size)))
+        )
+    )
+
+    assert [sum(each) for each in zip(*heard, strict=True)] == [
+        len(results),
+        sum(result.record_count for result in results),
+        sum(result.bytes for result in results),
+    ]
+    assert _endings(results) == {
+        LoadEnding.REPLACED,
+        LoadEnding.FAILED,
+        LoadEnding.HIDDEN,
+        LoadEnding.UNCHANGED,
+    }
+
+
 def test_authority_that_moves_between_plan_and_swap_is_left_alone_and_reported(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:

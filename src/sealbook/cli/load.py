@@ -96,16 +96,11 @@ def run_load(book: Book, plan: LoadPlan) -> list[Loaded]:
     with (
         steps_of(book.ledger.run_store, PipelineStep.LOAD, runs) as steps,
         partitions_progress("Loading", len(plan)) as progress,
-        closing(book.loader.load(plan)) as batches,
+        closing(book.loader.load(plan, progress.advance)) as batches,
     ):
         steps.complete_runs(runs)
         for batch in batches:
             results += batch
-            progress.advance(
-                len(batch),
-                rows=sum(result.record_count for result in batch),
-                size=sum(result.bytes for result in batch),
-            )
     return sorted(results, key=lambda result: result.key)
 
 

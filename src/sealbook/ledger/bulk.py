@@ -7,14 +7,11 @@ but parses JSON once for each column, so wide rows go through the driver's execu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
 from functools import cache
-from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
     JSON,
-    BindParameter,
     Column,
     Connection,
     Date,
@@ -36,7 +33,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import JSONB
 
-from sealbook.ledger.types import UtcTimestamp, json_text, utc_text
+from sealbook.ledger.each_row import EachRow, Values
+from sealbook.ledger.types import RunIdText, StatusName, UtcTimestamp, day_text, json_text, utc_text
 
 Rows = Sequence[Sequence[Any]]
 """Rows with a value for every column of a table, in the table's order."""
@@ -77,7 +75,7 @@ def insert_rows(connection: Connection, table: Table, rows: Rows) -> None:
     if connection.dialect.name == "postgresql":
         _execute_incoming(connection, _insert_incoming(table), table, rows)
     else:
-        _insert_each(table).execute(connection, rows)
+        _execute_each(connection, _insert_each(table), table, rows)
 
 
 def update_rows(connection: Connection, table: Table, rows: Rows, columns: tuple[str, ...]) -> None:
@@ -85,12 +83,12 @@ def update_rows(connection: Connection, table: Table, rows: Rows, columns: tuple
     if connection.dialect.name == "postgresql":
         _execute_incoming(connection, _update_incoming(table, columns), table, rows)
     else:
-        _update_each(table, columns).execute(connection, rows)
+        _execute_each(connection, _update_each(table, columns), table, rows)
 
 
 def upsert_rows(connection: Connection, table: Table, rows: Rows, columns: tuple[str, ...]) -> None:
     """Insert rows on SQLite; where a primary key is there already, update these columns of its row."""
-    _upsert_each(table, columns).execute(connection, rows)
+    _execute_each(connection, _upsert_each(table, columns), table, rows)
 
 
 def _execute_incoming(connection: Connection, statement: Executable, table: Table, rows: Rows) -> None:
@@ -128,55 +126,48 @@ def _update_incoming(table: Table, columns: tuple[str, ...]) -> Executable:
 
 
 @cache
-def _insert_each(table: Table) -> _EachRow:
-    statement = insert(table).prefix_with(OR_FAIL)
-    return _EachRow(table, statement.values({each.name: _parameter(each) for each in table.c}))
+def _insert_each(table: Table) -> EachRow:
+    return EachRow(table, lambda values: insert(table).prefix_with(OR_FAIL).values(values))
 
 
 @cache
-def _update_each(table: Table, columns: tuple[str, ...]) -> _EachRow:
-    same = [each == _parameter(each) for each in table.primary_key]
-    changes = {name: _parameter(table.c[name]) for name in columns}
-    return _EachRow(table, update(table).prefix_with(OR_FAIL).where(*same).values(changes))
+def _update_each(table: Table, columns: tuple[str, ...]) -> EachRow:
+    def build(values: Values) -> Update:
+        same = [each == values[each.name] for each in table.primary_key]
+        changes = {name: values[name] for name in columns}
+        return update(table).prefix_with(OR_FAIL).where(*same).values(changes)
+
+    return EachRow(table, build)
 
 
 @cache
-def _upsert_each(table: Table, columns: tuple[str, ...]) -> _EachRow:
-    statement = sqlite.insert(table).prefix_with(OR_FAIL)
-    statement = statement.values({each.name: _parameter(each) for each in table.c})
-    changes = {name: statement.excluded[name] for name in columns}
-    return _EachRow(table, statement.on_conflict_do_update(index_elements=table.primary_key, set_=changes))
+def _upsert_each(table: Table, columns: tuple[str, ...]) -> EachRow:
+    def build(values: Values) -> Insert:
+        statement = sqlite.insert(table).prefix_with(OR_FAIL).values(values)
+        changes = {name: statement.excluded[name] for name in columns}
+        return statement.on_conflict_do_update(index_elements=table.primary_key, set_=changes)
+
+    return EachRow(table, build)
 
 
-def _parameter(each: Column[Any]) -> BindParameter[Any]:
-    # Any name but the column's own, which SQLAlchemy keeps for itself.
-    return bindparam(f"new_{each.name}", type_=each.type)
+def _execute_each(connection: Connection, statement: EachRow, table: Table, rows: Rows) -> None:
+    text, parameters = statement.prepare([_stored(table, row) for row in rows])
+    connection.exec_driver_sql(text, parameters)
 
 
-class _EachRow:
-    """A statement compiled once for SQLite's driver, to be executed for each of many rows.
+def _stored(table: Table, row: Sequence[Any]) -> list[Any]:
+    """Return the values of a row as SQLite stores them."""
+    values = list(row)
+    for index, convert in _conversions(table):
+        if values[index] is not None:
+            values[index] = convert(values[index])
+    return values
 
-    SQLAlchemy's own way spends several times the insert itself on the parameters of a row.
-    """
 
-    def __init__(self, table: Table, statement: Insert | Update) -> None:
-        compiled = statement.compile(dialect=sqlite.dialect())
-        columns = {f"new_{each.name}": (index, each) for index, each in enumerate(table.c)}
-        places = [columns[name] for name in compiled.positiontup or ()]
-        self._text = str(compiled)
-        self._order = itemgetter(*(index for index, _ in places))
-        converters = enumerate(_stored_as(each) for _, each in places)
-        self._converted = [(place, convert) for place, convert in converters if convert is not None]
-
-    def execute(self, connection: Connection, rows: Rows) -> None:
-        connection.exec_driver_sql(self._text, [self._parameters(row) for row in rows])
-
-    def _parameters(self, row: Sequence[Any]) -> tuple[Any, ...]:
-        values = list(self._order(row))
-        for place, convert in self._converted:
-            if values[place] is not None:
-                values[place] = convert(values[place])
-        return tuple(values)
+@cache
+def _conversions(table: Table) -> list[tuple[int, Callable[[Any], str]]]:
+    conversions = ((index, _stored_as(each)) for index, each in enumerate(table.c))
+    return [(index, convert) for index, convert in conversions if convert is not None]
 
 
 def _stored_as(each: Column[Any]) -> Callable[[Any], str] | None:
@@ -185,7 +176,9 @@ def _stored_as(each: Column[Any]) -> Callable[[Any], str] | None:
         case UtcTimestamp():
             return utc_text
         case Date():
-            return date.isoformat
+            return day_text
         case JSON():
             return json_text
+        case RunIdText() | StatusName():
+            return str.__str__  # the text alone: the driver is slow at subclasses of str
     return None

@@ -30,6 +30,11 @@ T = TypeVar("T")
 SQLITE_BUSY_SECONDS = 600.0
 """How long a writer on SQLite waits for the others before it gives up."""
 
+# What the writes of one batch touch stays in memory until its commit, and goes from the log into the database
+# once for several batches.
+_SQLITE_CACHE_KB = 16_000
+_SQLITE_WAL_PAGES = 4_000
+
 _PAUSES_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6)  # before each further try
 _WRITES = "sealbook_writes"
 _COMMON: dict[str, Any] = {"hide_parameters": True, "json_serializer": json_text}
@@ -206,6 +211,9 @@ def _sqlite_engine(url: URL, in_memory: bool) -> Engine:
             _switch_to_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")  # batches are of bounded size
+        connection.execute(f"PRAGMA cache_size = -{_SQLITE_CACHE_KB}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_SQLITE_WAL_PAGES}")
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:

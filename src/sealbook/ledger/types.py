@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -95,6 +95,12 @@ def in_utc(moment: datetime) -> datetime:
 def utc_text(moment: datetime) -> str:
     """Return the text form that both databases read, always with microseconds."""
     return in_utc(moment).isoformat(timespec="microseconds")
+
+
+@lru_cache(maxsize=1_000)  # thousands of rows are of a few hundred days
+def day_text(day: date) -> str:
+    """Return the text form of a day."""
+    return day.isoformat()
 
 
 def json_text(value: object) -> str:

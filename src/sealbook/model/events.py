@@ -145,7 +145,7 @@ class RunEvent:
         }
         if event_id is not None:
             said["event_id"] = _uuid("event_id", event_id)
-        return cls.restored(**_sound(said))
+        return cls.restored(_sound(said))
 
     def __post_init__(self) -> None:
         said = {name: getattr(self, name) for name in _CHECKS}
@@ -165,25 +165,27 @@ class RunEvent:
 
         The data is not copied, and its texts must be plain ones, of no subclass of `str`.
         """
-        run, kind, attempt = _plain(run_id), event_type.value, str(logical_attempt_id)
+        run, kind, attempt = _plain(run_id), _plain(event_type), str(logical_attempt_id)
         key = _digest(run, step_id, attempt, kind, "1")
         return cls.restored(
-            run_id=run,
-            event_type=kind,
-            step_id=step_id,
-            logical_attempt_id=attempt,
-            plan_version="1",
-            event_data=event_data,
-            emitted_at=None if emitted_at is None else as_utc("emitted_at", emitted_at),
-            event_id=_event_id(key),
-            idempotency_key=key,
-            extra={},
-            **_UNSAID,
+            {
+                **_UNSAID,
+                "run_id": run,
+                "event_type": kind,
+                "step_id": step_id,
+                "logical_attempt_id": attempt,
+                "plan_version": "1",
+                "event_data": event_data,
+                "emitted_at": None if emitted_at is None else as_utc("emitted_at", emitted_at),
+                "event_id": _event_id(key),
+                "idempotency_key": key,
+                "extra": {},
+            }
         )
 
     @classmethod
-    def restored(cls, **fields: object) -> RunEvent:
-        """Build an event from all the fields that a store kept of it; they were checked when it was made."""
+    def restored(cls, fields: dict[str, object]) -> RunEvent:
+        """Make an event of all its fields, which were checked before and are now its own."""
         event = object.__new__(cls)
         # In one go: events have many fields, and runs many events.
         object.__setattr__(event, "__dict__", fields)

@@ -247,4 +247,4 @@ def partition_requeued(
 
 
 def _step_id(step: PipelineStep, partition: PartitionKey | str) -> str:
-    return f"{step.value}/{partition}"
+    return f"{step}/{partition}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from sealbook.ledger.pointers import PointerFilters, Pointers
 from sealbook.model.publication import Action, LoadRecord, PlanItem
-from sealbook.warehouse.results import Loaded, LoadEnding
+from sealbook.warehouse.results import Loaded, LoadEnding, OnProgress, unheard
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ class Loader:
         )
         return LoadPlan(filters, items, tuple(records))
 
-    def load(self, plan: LoadPlan) -> Generator[list[Loaded], None, None]:
+    def load(self, plan: LoadPlan, on_progress: OnProgress = unheard) -> Generator[list[Loaded], None, None]:
         """Carry a plan out, and yield results once they are in the ledger, batch by batch.
 
         A partition that cannot be staged is a result like the others. Closing the iterator stops the load:
@@ -74,6 +74,7 @@ class Loader:
         """
         hidden = self._pointers.hide(**plan.filters)
         if hidden:
+            on_progress(len(hidden), rows=0, size=0)
             yield [Loaded(key, LoadEnding.HIDDEN) for key in hidden]
         if plan.again or any(item.action is not Action.HIDE for item in plan.items):
             from sealbook.raw import RawStore
@@ -87,4 +88,5 @@ class Loader:
                 RawStore.open(self._raw_url),
                 ArtifactStore.open(self._warehouse_url),
                 plan,
+                on_progress,
             ).results()

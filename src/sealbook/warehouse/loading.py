@@ -21,7 +21,7 @@ from sealbook.spark.tasks import run_tasks
 from sealbook.warehouse.encoding import digest_of
 from sealbook.warehouse.layout import location_of
 from sealbook.warehouse.orders import Order, lay_out
-from sealbook.warehouse.results import Loaded, LoadEnding
+from sealbook.warehouse.results import Loaded, LoadEnding, OnProgress, unheard
 from sealbook.warehouse.staging import (
     BLOCK_BYTES,
     PART_BYTES,
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
     from sealbook.warehouse.loader import LoadPlan
 
-_BATCH = 2_000
-_LONGEST_WAIT_SECONDS = 2.5
+# A swap competes with the tasks for the cores, so swaps are few; what a kill undoes is a batch at most.
+_BATCH = 5_000
+_LONGEST_WAIT_SECONDS = 10.0
 
 _ENDINGS = {
     "loaded": (LoadEnding.LOADED, None),
@@ -75,12 +76,14 @@ class Loading:
         raw: RawStore,
         artifacts: ArtifactStore,
         plan: LoadPlan,
+        on_progress: OnProgress = unheard,
         *,
         part_bytes: int = PART_BYTES,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         self._pointers = pointers
         self._spark = spark
+        self._on_progress = on_progress
         self._stager = Stager(raw, artifacts, task_tries(spark), part_bytes, block_bytes)
         self._orders = list(_orders(plan))
         cores = spark.sparkContext.defaultParallelism
@@ -144,6 +147,7 @@ class Loading:
     def _complete(
         self, order: Order, digest: str, size: int, parts: int, *, is_kept: bool
     ) -> Iterator[Loaded]:
+        self._on_progress(1, rows=order.record_count, size=size)
         if order.planned_version is None:
             yield _loaded(
                 order.artifact,
@@ -189,6 +193,7 @@ class Loading:
             return [*self._publish(batch[:half]), *self._publish(batch[half:])]
 
     def _failed(self, order: Order, reason: str) -> Loaded:
+        self._on_progress(1, rows=0, size=0)
         return _loaded(order.artifact, LoadEnding.FAILED, reason=reason)
 
 

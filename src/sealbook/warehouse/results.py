@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from sealbook.model import PartitionKey, RunId
 
@@ -38,3 +39,14 @@ class Loaded:
     bytes: int = 0
     reason: str | None = None
     """Why it was skipped, or failed."""
+
+
+class OnProgress(Protocol):
+    """Hears of partitions whose work is done; those that are staged are published with their batch."""
+
+    def __call__(self, partitions: int, *, rows: int, size: int) -> None:
+        """Count partitions, with the rows and bytes that were staged of them."""
+
+
+def unheard(partitions: int, *, rows: int, size: int) -> None:
+    """Show no progress."""

@@ -12,11 +12,22 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    bindparam,
+    func,
+    insert,
+    literal_column,
+    select,
+    tuple_,
+)
 from sqlalchemy.dialects import sqlite
 
 from sealbook.ledger.bulk import OR_FAIL
 from sealbook.ledger.driver import Driver, Rows, Within, try_statement, write_idempotent
+from sealbook.ledger.each_row import EachRow, Values
 from sealbook.ledger.engine import Database
 from sealbook.ledger.events.port import AppendResult
 from sealbook.ledger.events.rows import JSON_COLUMNS, payload, row_values
@@ -52,9 +63,9 @@ def append(connection: Connection, events: Sequence[RunEvent], at: datetime) -> 
 def append_one(database: Database, event: RunEvent, at: datetime) -> AppendResult:
     """Append an event in a transaction of its own."""
     if database.dialect == "sqlite":
-        position, run_id, _, *others = row_values(event, payload(event), None, utc_text(at))
-        parameters = (position, run_id, run_id, run_id, *others)  # twice to find the run's head
-        new = try_statement(database, _sqlite_statements().insert_next, parameters)
+        row = row_values(event, payload(event), None, utc_text(at))
+        statement, parameters = _sqlite_statements().insert_next.prepare([row])
+        new = try_statement(database, statement, parameters[0])
         if new is not None:
             return AppendResult(new[0][0], idempotent=False, persisted=True)
     return append_many(database, [event], at)[0]
@@ -120,13 +131,13 @@ def _store_in_sqlite(driver: Driver, told: Sequence[_Told], at: datetime) -> lis
         driver.rows(statements.heads, (json_text({event.run_id for event, _ in told}),))
     )
     stored, rows = _number(told, heads, {}, persisted_at)
-    if not driver.try_many(statements.insert, rows):
+    if not driver.try_many(*statements.insert.prepare(rows)):
         keys = json_text([(event.run_id, event.idempotency_key) for event, _ in told])
         found = driver.rows(statements.known, (keys,))
         known = {key: _Stored(run_seq, data.encode()) for key, run_seq, data in found}
         stored, rows = _number(told, heads, known, persisted_at)
         if rows:
-            driver.many(statements.insert, rows)
+            driver.many(*statements.insert.prepare(rows))
     return stored
 
 
@@ -150,8 +161,8 @@ def _number(
 class _SqliteStatements(NamedTuple):
     heads: str
     known: str
-    insert: str
-    insert_next: str
+    insert: EachRow
+    insert_next: EachRow
 
 
 @cache
@@ -161,16 +172,26 @@ def _sqlite_statements() -> _SqliteStatements:
     key = func.json_each(bindparam("keys")).table_valued("value", name="key")
     of_key = [func.json_extract(key.c.value, literal_column(path)) for path in ("'$[0]'", "'$[1]'")]
     found = (run_event.c.idempotency_key, run_event.c.run_seq, run_event.c.event_data)
-    insert = sqlite.insert(run_event).prefix_with(OR_FAIL)
-    values: dict[Any, Any] = {each: bindparam(f"new_{each.name}") for each in run_event.c}
-    values[run_event.c.run_seq] = _head(bindparam("head_run_id")) + literal_column("1")
-    statements = (
-        select(run.c.value, _head(run.c.value)).select_from(run),
-        select(*found).join(key, tuple_(run_event.c.run_id, run_event.c.idempotency_key) == tuple_(*of_key)),
-        insert,
-        insert.values(values).returning(run_event.c.run_seq),
+    heads = select(run.c.value, _head(run.c.value)).select_from(run)
+    known = select(*found).join(
+        key, tuple_(run_event.c.run_id, run_event.c.idempotency_key) == tuple_(*of_key)
     )
-    return _SqliteStatements(*(str(each.compile(dialect=sqlite.dialect())) for each in statements))
+    return _SqliteStatements(
+        str(heads.compile(dialect=sqlite.dialect())),
+        str(known.compile(dialect=sqlite.dialect())),
+        EachRow(run_event, _insert),
+        EachRow(run_event, _insert_next),
+    )
+
+
+def _insert(values: Values) -> Insert:
+    given = {name: value for name, value in values.items() if name != run_event.c.position.name}
+    return insert(run_event).prefix_with(OR_FAIL).values(given)
+
+
+def _insert_next(values: Values) -> Insert:
+    number = _head(values[run_event.c.run_id.name]) + literal_column("1")
+    return _insert({**values, run_event.c.run_seq.name: number}).returning(run_event.c.run_seq)
 
 
 def _head(run_id: ColumnElement[str]) -> ColumnElement[int]:

@@ -71,7 +71,7 @@ def event_from_row(row: Sequence[Any]) -> RunEvent:
     if fields["engine_run_ref"] is not None:
         fields["engine_run_ref"] = _decode(fields["engine_run_ref"])
     fields["extra"] = {} if fields["extra"] is None else _decode(fields["extra"])
-    return RunEvent.restored(**fields)
+    return RunEvent.restored(fields)
 
 
 def read_events(connection: Connection, run_id: str, after_seq: int, limit: int) -> list[RunEvent]:

@@ -23,7 +23,7 @@ from sealbook.ledger.pointers.conditions import (
     of_runs,
 )
 from sealbook.ledger.pointers.coverage import covered, every_partition, known, left_out_if_behind
-from sealbook.ledger.pointers.tables import BY_QUERY, cut, load_record, pointer, removal
+from sealbook.ledger.pointers.tables import BY_QUERY, STAGED, cut, load_record, pointer, removal
 from sealbook.ledger.reads import at_key, stream
 from sealbook.ledger.state_rows import same
 from sealbook.ledger.tables import KEY, partition_state
@@ -32,7 +32,7 @@ from sealbook.model.keys import check_date, check_key, check_name
 from sealbook.model.publication import Coverage, CoverageKind, Cut, LoadRecord, Pointer, Published
 
 _POINTED = [pointer.c[name] for name in (*KEY, "run_id", "schema_version")]
-_LOADED = [load_record.c[name] for name in ("record_count", "bytes", "digest", "location", "parts")]
+_LOADED = [load_record.c[name] for name in STAGED]
 _ORDER = [pointer.c[name] for name in BY_QUERY]
 
 

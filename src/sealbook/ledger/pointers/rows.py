@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Executable,
     FromClause,
     Integer,
     MetaData,
@@ -26,12 +28,14 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateTable
 
-from sealbook.ledger.bulk import insert_rows
+from sealbook.ledger.bulk import Rows, insert_rows
 from sealbook.ledger.pointers.conditions import AGREES, PointerFilters, changed_keys, pointer_of
 from sealbook.ledger.pointers.tables import (
     ARTIFACT,
+    STAGED,
     authority_change,
     load_record,
     pointer,
@@ -40,18 +44,20 @@ from sealbook.ledger.pointers.tables import (
 from sealbook.ledger.state_rows import same
 from sealbook.ledger.tables import partition_state
 from sealbook.model import PartitionKey
-from sealbook.model.publication import Artifact, PointerHidden
+from sealbook.model.publication import Artifact, PointerHidden, Staged
 
 # Several statements work on the same rows: laid down once, they need not be parsed again for each.
 batch = Table(
     "batch",
     MetaData(),
-    Column("position", Integer, nullable=False),
+    Column("position", Integer, primary_key=True, autoincrement=False),
     *(Column(name, load_record.c[name].type, nullable=False) for name in ARTIFACT),
+    *(Column(name, load_record.c[name].type) for name in STAGED),
+    Column("planned_version", BigInteger),
     prefixes=["TEMPORARY"],
     postgresql_on_commit="DROP",
 )
-"""The artifacts that a transaction is at work on, in their order."""
+"""The artifacts that a transaction is at work on, in their order; what was just staged is known in full."""
 
 
 def lock_version(connection: Connection) -> int:
@@ -67,22 +73,33 @@ def set_version(connection: Connection, version: int) -> None:
 
 def lay_down(connection: Connection, artifacts: Iterable[Artifact]) -> None:
     """Make these artifacts the batch, in place of any before."""
-    connection.execute(CreateTable(batch, if_not_exists=True))
-    connection.execute(delete(batch))
-    rows = [
-        (
-            position,
-            each.key.source,
-            each.key.customer_id,
-            each.key.query_name,
-            each.key.logical_date,
-            each.run_id,
-            each.schema_version,
-        )
-        for position, each in enumerate(artifacts)
-    ]
-    if rows:
-        insert_rows(connection, batch, rows)
+    unknown = (None,) * (len(STAGED) + 1)
+    _lay_down(connection, [(position, *_identity(each), *unknown) for position, each in enumerate(artifacts)])
+
+
+def lay_down_staged(connection: Connection, staged: Iterable[Staged]) -> None:
+    """Make these artifacts, with all that is known of them, the batch."""
+    _lay_down(
+        connection,
+        [
+            (
+                position,
+                *_identity(each.artifact),
+                each.record_count,
+                each.bytes,
+                each.digest,
+                each.location,
+                each.parts,
+                each.planned_version,
+            )
+            for position, each in enumerate(staged)
+        ],
+    )
+
+
+def record(connection: Connection, at: datetime) -> None:
+    """Write the load records that artifacts of the batch do not have yet."""
+    connection.execute(_recording(connection.dialect.name), {"at": at})
 
 
 def publish(connection: Connection, version: int, at: datetime) -> None:
@@ -124,6 +141,26 @@ def settle_all(connection: Connection) -> None:
     connection.execute(_SETTLING_ALL)
 
 
+def _lay_down(connection: Connection, rows: Rows) -> None:
+    connection.execute(CreateTable(batch, if_not_exists=True))
+    connection.execute(delete(batch))
+    if rows:
+        insert_rows(connection, batch, rows)
+
+
+def _identity(artifact: Artifact) -> tuple[Any, ...]:
+    """Return the values of ARTIFACT."""
+    key = artifact.key
+    return (
+        key.source,
+        key.customer_id,
+        key.query_name,
+        key.logical_date,
+        artifact.run_id,
+        artifact.schema_version,
+    )
+
+
 def _agreeing(changed: FromClause) -> Select[Any]:
     """Select the ids of changes where state and pointer agree.
 
@@ -137,6 +174,19 @@ def _agreeing(changed: FromClause) -> Select[Any]:
         .outerjoin(pointer, pointer_of(authority_change))
         .where(AGREES)
     )
+
+
+@cache
+def _recording(dialect: str) -> Executable:
+    names = (*ARTIFACT, *STAGED)
+    at = bindparam("at", type_=load_record.c.loaded_at.type)
+    # In an order, without which SQLite would take ON CONFLICT for that of a join.
+    new = select(*(batch.c[name] for name in names), at).order_by(batch.c.position)
+    insert_into = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    statement: Executable = (
+        insert_into(load_record).from_select((*names, "loaded_at"), new).on_conflict_do_nothing()
+    )
+    return statement
 
 
 _CLOSING = (

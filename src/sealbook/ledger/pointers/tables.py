@@ -20,6 +20,9 @@ from sealbook.ledger.types import RunIdText, UtcTimestamp
 ARTIFACT = (*KEY, "run_id", "schema_version")
 """What identifies an artifact."""
 
+STAGED = ("record_count", "bytes", "digest", "location", "parts")
+"""What a load record knows of an artifact, beside when it was loaded."""
+
 BY_QUERY = ("query_name", "source", "customer_id", "logical_date")
 """The key, ordered so that the pointers of a query lie together: a reader names a query, often no more."""
 

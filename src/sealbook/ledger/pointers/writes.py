@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple, Unpack
+from typing import Unpack
 
-from sqlalchemy import Connection, and_, not_, select
+from sqlalchemy import Connection, and_, case, not_, or_, select, true
 
 from sealbook.clock import Clock
 from sealbook.errors import Conflict, InvalidInput
-from sealbook.ledger.bulk import insert_rows
 from sealbook.ledger.engine import Database
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import SUCCESS, PointerFilters, pointer_of
@@ -25,7 +23,7 @@ from sealbook.ledger.pointers.tables import load_record, pointer, removal
 from sealbook.ledger.state_rows import same
 from sealbook.ledger.tables import partition_state
 from sealbook.ledger.types import in_utc
-from sealbook.model import PartitionKey, RunId
+from sealbook.model import PartitionKey
 from sealbook.model.publication import PointerMove, PointerPublished, Staged, SwapResult
 
 Announce = Callable[[Connection, Sequence[PointerMove]], None]
@@ -71,26 +69,24 @@ class PointerWrites:
 
     def _swap(self, connection: Connection, staged: Sequence[Staged]) -> SwapResult:
         version = rows.lock_version(connection)
-        at = in_utc(self._clock())
-        rows.lay_down(connection, (each.artifact for each in staged))
+        rows.lay_down_staged(connection, staged)
         keys: dict[str, list[PartitionKey]] = defaultdict(list)
         publishing: list[PointerPublished] = []
-        unrecorded: list[tuple[Any, ...]] = []
-        for each, row in zip(staged, connection.execute(_STANDINGS), strict=True):
-            standing = _Standing._make(row)
-            outcome = _outcome(each, standing)
+        for each, (outcome, attempt, pointed_run_id, digest) in zip(
+            staged, connection.execute(_STANDINGS), strict=True
+        ):
+            if outcome == _CONFLICT:
+                raise _conflict(each, digest)
             keys[outcome].append(each.key)
             if outcome in _PUBLISHING:
-                publishing.append(PointerPublished(each, standing.attempt, standing.pointed_run_id))
-                if standing.digest is None:
-                    unrecorded.append(_load_record(each, at))
+                publishing.append(PointerPublished(each, attempt, pointed_run_id))
         if publishing:
             version += 1
             rows.set_version(connection, version)
-            if unrecorded:
-                insert_rows(connection, load_record, unrecorded)
             if len(publishing) < len(staged):
-                rows.lay_down(connection, (each.staged.artifact for each in publishing))
+                rows.lay_down_staged(connection, (each.staged for each in publishing))
+            at = in_utc(self._clock())
+            rows.record(connection, at)
             rows.publish(connection, version, at)
         rows.settle(connection)
         self._tell(connection, publishing)
@@ -102,33 +98,34 @@ class PointerWrites:
 
 
 _PUBLISHING = ("loaded", "replaced")
+_CONFLICT = "conflict"
 
-
-class _Standing(NamedTuple):
-    """What the ledger knows of a staged artifact and of its partition."""
-
-    authoritative: bool | None
-    attempt: int
-    accepted_count: int
-    pointed_run_id: RunId | None
-    pointed_schema_version: str | None
-    digest: str | None
-    condemned: bool
-    removed_version: int | None
-
+_AUTHORITATIVE = and_(
+    SUCCESS,
+    partition_state.c.current_run_id == batch.c.run_id,
+    partition_state.c.schema_version == batch.c.schema_version,
+)
+# Had clean-up removed an artifact before the plan, staging would have found it missing, and written it anew.
+_REMOVED_SINCE = and_(
+    removal.c.condemned_at.is_not(None),
+    or_(removal.c.removed_version.is_(None), removal.c.removed_version > batch.c.planned_version),
+)
+_OUTCOME = case(
+    (_AUTHORITATIVE.is_not(true()), "moved"),
+    (_REMOVED_SINCE, "removed"),
+    (partition_state.c.record_count != batch.c.record_count, "miscounted"),
+    (load_record.c.digest != batch.c.digest, _CONFLICT),
+    (pointer.c.run_id.is_(None), "loaded"),
+    (
+        and_(pointer.c.run_id == batch.c.run_id, pointer.c.schema_version == batch.c.schema_version),
+        "unchanged",
+    ),
+    else_="replaced",
+)
+"""The field of SwapResult that a partition belongs to, or a conflict."""
 
 _STANDINGS = (
-    select(
-        and_(
-            SUCCESS,
-            partition_state.c.current_run_id == batch.c.run_id,
-            partition_state.c.schema_version == batch.c.schema_version,
-        )
-    )
-    .add_columns(partition_state.c.attempt_count, partition_state.c.record_count)
-    .add_columns(pointer.c.run_id, pointer.c.schema_version)
-    .add_columns(load_record.c.digest)
-    .add_columns(removal.c.condemned_at.is_not(None), removal.c.removed_version)
+    select(_OUTCOME, partition_state.c.attempt_count, pointer.c.run_id, load_record.c.digest)
     .select_from(batch)
     .outerjoin(partition_state, same(partition_state, batch))
     .outerjoin(pointer, pointer_of(batch))
@@ -136,55 +133,7 @@ _STANDINGS = (
     .outerjoin(removal, same(removal, batch, "run_id", "schema_version"))
     .order_by(batch.c.position)
 )
-"""The standing of each artifact of the batch, in its order."""
-
-
-def _outcome(staged: Staged, standing: _Standing) -> str:
-    """Return the field of SwapResult that a partition belongs to."""
-    if not standing.authoritative:
-        return "moved"
-    if standing.condemned and _came_after(standing.removed_version, staged.planned_version):
-        return "removed"
-    if standing.accepted_count != staged.record_count:
-        return "miscounted"
-    if standing.digest is not None and standing.digest != staged.digest:
-        raise _conflict(staged, standing.digest)
-    if standing.pointed_run_id is None:
-        return "loaded"
-    artifact = staged.artifact
-    if (standing.pointed_run_id, standing.pointed_schema_version) == (
-        artifact.run_id,
-        artifact.schema_version,
-    ):
-        return "unchanged"
-    return "replaced"
-
-
-def _came_after(removed_version: int | None, planned_version: int) -> bool:
-    """Tell whether clean-up may have removed an artifact after it was staged.
-
-    Had it been removed before the plan, staging would have found it missing, and written it anew.
-    """
-    return removed_version is None or removed_version > planned_version
-
-
-def _load_record(staged: Staged, at: datetime) -> tuple[Any, ...]:
-    """Return the values of a load record in the order of its columns."""
-    key, artifact = staged.key, staged.artifact
-    return (
-        key.source,
-        key.customer_id,
-        key.query_name,
-        key.logical_date,
-        artifact.run_id,
-        artifact.schema_version,
-        at,
-        staged.record_count,
-        staged.bytes,
-        staged.digest,
-        staged.location,
-        staged.parts,
-    )
+"""What becomes of each artifact of the batch, and what there was before, in its order."""
 
 
 def _conflict(staged: Staged, digest: str) -> Conflict:
