@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import getpid
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, PoolProxiedConnection
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from sealbook.ledger.engine import Database
@@ -13,8 +14,6 @@ from sealbook.ledger.engine import Database
 T = TypeVar("T")
 
 Rows = list[tuple[Any, ...]]
-
-_CURSOR = "sealbook_cursor"
 
 
 class Driver(Protocol):
@@ -61,12 +60,21 @@ class Within:
 
 
 class _Cursor:
-    """A cursor of the driver. It stays with its connection, and so keeps what it has learnt of statements."""
+    """A cursor of the driver, on a connection of its own from the pool.
 
-    def __init__(self, dialect: str, cursor: Any, refused: type[Exception]) -> None:
-        self.dialect = dialect
-        self.refused = refused
-        self._cursor = cursor
+    It is kept for the next write: the pool would take longer to hand out a connection than that write takes.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.dialect = database.dialect
+        self.refused = database.autocommit.dialect.loaded_dbapi.IntegrityError
+        self.connection = database.autocommit.raw_connection()
+        self.process = getpid()
+        self._cursor = self.connection.cursor()
+
+    def close(self) -> None:
+        """Give the connection back to the pool, which rolls back what is left undone."""
+        self.connection.close()
 
     def execute(self, statement: str) -> None:
         self._cursor.execute(statement)
@@ -115,19 +123,32 @@ def try_statement(database: Database, statement: str, parameters: Sequence[Any])
 
 def _with_cursor(database: Database, work: Callable[[_Cursor], T]) -> T:
     dbapi = database.autocommit.dialect.loaded_dbapi
-    connection: PoolProxiedConnection | None = None
+    cursor: _Cursor | None = None
     try:
-        connection = database.autocommit.raw_connection()
-        cursor: _Cursor | None = connection.info.get(_CURSOR)
-        if cursor is None:
-            cursor = _Cursor(database.dialect, connection.cursor(), dbapi.IntegrityError)
-            connection.info[_CURSOR] = cursor
-        return work(cursor)
+        cursor = _kept(database) or _Cursor(database)
+        result = work(cursor)
     except dbapi.Error as error:
-        raise _as_sqlalchemy_does(database, error, connection) from error
+        raise _as_sqlalchemy_does(database, error, cursor) from error
+    else:
+        if not database.in_memory:  # where the one connection serves all
+            database.kept.append(cursor)
+            cursor = None
+        return result
     finally:
-        if connection is not None:
-            connection.close()
+        if cursor is not None:
+            cursor.close()
+
+
+def _kept(database: Database) -> _Cursor | None:
+    """Return a cursor that nobody uses, if there is one."""
+    try:
+        cursor: _Cursor = database.kept.pop()
+    except IndexError:
+        return None
+    if cursor.process == getpid():
+        return cursor
+    database.kept.append(cursor)  # from before a fork: it is the parent's
+    return None
 
 
 def _transact(cursor: _Cursor, work: Callable[[Driver], T]) -> T:
@@ -143,14 +164,12 @@ def _transact(cursor: _Cursor, work: Callable[[Driver], T]) -> T:
     return result
 
 
-def _as_sqlalchemy_does(
-    database: Database, error: Exception, connection: PoolProxiedConnection | None
-) -> Exception:
+def _as_sqlalchemy_does(database: Database, error: Exception, cursor: _Cursor | None) -> Exception:
     """Wrap a driver's error, so that Database can say what it means; a lost connection is not used again."""
     dialect = database.autocommit.dialect
-    lost = dialect.is_disconnect(error, connection, None)  # type: ignore[arg-type]
-    if lost and connection is not None:
-        connection.invalidate(error)
+    lost = dialect.is_disconnect(error, None if cursor is None else cursor.connection, None)  # type: ignore[arg-type]
+    if lost and cursor is not None:
+        cursor.connection.invalidate(error)
     return DBAPIError.instance(
         None, None, error, dialect.loaded_dbapi.Error, connection_invalidated=lost, dialect=dialect
     )

@@ -35,7 +35,12 @@ class EachRow:
 
     def prepare(self, rows: Sequence[Sequence[Any]]) -> tuple[str, list[tuple[Any, ...]]]:
         """Return the statement for these rows, and its parameters for each; values are as SQLite has them."""
-        absent = tuple(index for index in self._nullable if all(row[index] is None for row in rows))
+        first, *others = rows
+        absent = tuple(
+            index
+            for index in self._nullable
+            if first[index] is None and all(row[index] is None for row in others)
+        )
         compiled = self._compiled.get(absent)
         if compiled is None:
             compiled = self._compiled[absent] = self._compile(absent)

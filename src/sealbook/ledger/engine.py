@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,10 +31,7 @@ T = TypeVar("T")
 SQLITE_BUSY_SECONDS = 600.0
 """How long a writer on SQLite waits for the others before it gives up."""
 
-# What the writes of one batch touch stays in memory until its commit, and goes from the log into the database
-# once for several batches.
-_SQLITE_CACHE_KB = 16_000
-_SQLITE_WAL_PAGES = 4_000
+_SQLITE_CACHE_KB = 16_000  # what the writes of a batch touch stays in memory until its commit
 
 _PAUSES_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6)  # before each further try
 _WRITES = "sealbook_writes"
@@ -59,6 +57,8 @@ class Database:
         self.autocommit = (
             self.engine if self.dialect == "sqlite" else _postgresql_engine(self.url, autocommit=True)
         )
+        self.kept: deque[Any] = deque()
+        """Means of short writes that wait for the next one; each has a connection out of `autocommit`."""
 
     def __str__(self) -> str:
         return printable(self.url)
@@ -111,6 +111,8 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
+        while self.kept:
+            self.kept.pop().close()
         self.engine.dispose()
         self.autocommit.dispose()
 
@@ -213,7 +215,6 @@ def _sqlite_engine(url: URL, in_memory: bool) -> Engine:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA temp_store = MEMORY")  # batches are of bounded size
         connection.execute(f"PRAGMA cache_size = -{_SQLITE_CACHE_KB}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_SQLITE_WAL_PAGES}")
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:

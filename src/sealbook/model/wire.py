@@ -95,12 +95,16 @@ def load_json(what: str, text: str | bytes) -> object:
 def _copy_object(place: str, members: Mapping[object, object], depth: int) -> dict[str, object]:
     copy: dict[str, object] = {}
     for name, value in members.items():
-        if not isinstance(name, str) or not is_storable(name):
+        # Most members of most events are plain: they need no call, and no place for an error.
+        if not (type(name) is str and name.isascii() and "\0" not in name) and not (
+            isinstance(name, str) and is_storable(name)
+        ):
             raise InvalidInput.of(
                 f"a key of {place}", name, "text without NUL characters and lone surrogates"
             )
-        # Most members of most events are plain text; they need no call and no place for an error.
-        if type(value) is str and value.isascii() and "\0" not in value:
+        if (type(value) is str and value.isascii() and "\0" not in value) or (
+            type(value) is int and value.bit_length() <= MAX_INT_BITS
+        ):
             copy[name] = value
         else:
             copy[name] = _copy(f"{place}.{name}", value, depth - 1)

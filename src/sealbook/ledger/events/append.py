@@ -60,19 +60,13 @@ def append(connection: Connection, events: Sequence[RunEvent], at: datetime) -> 
         _store_distinct(Within(connection), [_Told(event, payload(event)) for event in events], at)
 
 
-def append_one(database: Database, event: RunEvent, at: datetime) -> AppendResult:
-    """Append an event in a transaction of its own."""
-    if database.dialect == "sqlite":
-        row = row_values(event, payload(event), None, utc_text(at))
-        statement, parameters = _sqlite_statements().insert_next.prepare([row])
-        new = try_statement(database, statement, parameters[0])
-        if new is not None:
-            return AppendResult(new[0][0], idempotent=False, persisted=True)
-    return append_many(database, [event], at)[0]
-
-
-def append_many(database: Database, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
+def append_all(database: Database, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
     """Append one or more events in a transaction of their own; results come in the order given."""
+    if len(events) == 1:
+        append_one = _append_one_in_postgresql if database.dialect == "postgresql" else _append_one_in_sqlite
+        result = append_one(database, events[0], at)
+        if result is not None:
+            return [result]
     told = [_Told(event, payload(event)) for event in events]
     stored = write_idempotent(database, lambda driver: _store_distinct(driver, told, at))
     results = []
@@ -84,6 +78,23 @@ def append_many(database: Database, events: Sequence[RunEvent], at: datetime) ->
             conflict = data != (told[first].data if known is None else known)
             results.append(AppendResult(run_seq, idempotent=True, persisted=False, conflict=conflict))
     return results
+
+
+def _append_one_in_sqlite(database: Database, event: RunEvent, at: datetime) -> AppendResult | None:
+    """Append an event if it is new."""
+    row = row_values(event, payload(event), None, utc_text(at))
+    statement, parameters = _sqlite_statements().insert_next.prepare([row])
+    new = try_statement(database, statement, parameters[0])
+    return None if new is None else AppendResult(new[0][0], idempotent=False, persisted=True)
+
+
+def _append_one_in_postgresql(database: Database, event: RunEvent, at: datetime) -> AppendResult:
+    data = payload(event)
+    row = row_values(event, data, None, utc_text(at))
+    [(run_seq, known)] = write_idempotent(database, lambda driver: driver.rows(_APPEND_ONE, row))
+    if known is None:
+        return AppendResult(run_seq, idempotent=False, persisted=True)
+    return AppendResult(run_seq, idempotent=True, persisted=False, conflict=known.encode() != data)
 
 
 def _store_distinct(driver: Driver, told: Sequence[_Told], at: datetime) -> dict[str, tuple[int, _Stored]]:
@@ -107,10 +118,7 @@ _APPEND_MANY = "SELECT seq, stored FROM run_event_append(%s)"
 def _store_in_postgresql(driver: Driver, told: Sequence[_Told], at: datetime) -> list[_Stored]:
     persisted_at = utc_text(at)
     rows = [row_values(event, data, None, persisted_at) for event, data in told]
-    if len(rows) == 1:
-        stored = driver.rows(_APPEND_ONE, rows[0])
-    else:
-        stored = driver.rows(_APPEND_MANY, (json_text([_members(row) for row in rows]),))
+    stored = driver.rows(_APPEND_MANY, (json_text([_members(row) for row in rows]),))
     return [_Stored(seq, None if data is None else data.encode()) for seq, data in stored]
 
 
