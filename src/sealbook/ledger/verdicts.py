@@ -58,17 +58,17 @@ def _judge(connection: Connection, verdicts: Sequence[Verdict], clock: Clock) ->
     attempts: list[tuple[object, ...]] = []
     events: list[RunEvent] = []
     for verdict in verdicts:
-        identity = (verdict.key, verdict.run_id, verdict.revalidation_id)
+        key = verdict.key
+        state = states[key]
         finding = _finding(verdict)
-        known = recorded.setdefault(identity, finding)
+        known = recorded.setdefault((key, verdict.run_id, verdict.revalidation_id), finding)
         if known is finding:
-            state = next_state(states[verdict.key], verdict, at)
-            states[verdict.key] = changed[verdict.key] = state
+            states[key] = changed[key] = state = next_state(state, verdict, at)
             attempts.append(_attempt_row(verdict, state.attempt_count, at))
             events.append(partition_judged(verdict, attempt=state.attempt_count, state=state))
         elif known != finding:
             raise _conflict(verdict, known)
-        results.append(states[verdict.key])
+        results.append(state)
     if attempts:
         state_rows.write_held(connection, changed.values())
         insert_rows(connection, attempt, attempts)
@@ -101,7 +101,7 @@ def _recorded_findings(dialect: str) -> Executable:
 
 
 def _finding(verdict: Verdict) -> _Finding:
-    return verdict.outcome.value, verdict.schema_version, verdict.record_count
+    return str.__str__(verdict.outcome), verdict.schema_version, verdict.record_count
 
 
 def _attempt_row(verdict: Verdict, number: int, at: datetime) -> tuple[object, ...]:
@@ -113,7 +113,7 @@ def _attempt_row(verdict: Verdict, number: int, at: datetime) -> tuple[object, .
         verdict.key.logical_date,
         number,
         verdict.run_id,
-        verdict.outcome.value,
+        str.__str__(verdict.outcome),
         verdict.schema_version,
         verdict.record_count,
         verdict.error_message,

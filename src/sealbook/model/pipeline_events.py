@@ -19,6 +19,7 @@ from sealbook.model.state import PartitionState, Status
 from sealbook.model.verdict import Verdict
 from sealbook.model.wire import as_utc, format_time
 
+_plain = str.__str__  # the text alone of a RunId or a StrEnum, and quicker than `.value`
 _NO_DETAIL: Mapping[str, object] = MappingProxyType({})
 
 
@@ -155,14 +156,14 @@ def partition_judged(
     partition, current_run_id = str(verdict.key), state.current_run_id
     data = {
         "partition": partition,
-        "outcome": verdict.outcome.value,
+        "outcome": _plain(verdict.outcome),
         "schemaVersion": verdict.schema_version,
         "recordCount": verdict.record_count,
         "error": verdict.error_message,
         "validatorVersion": verdict.validator_version,
         "revalidationId": verdict.revalidation_id,
-        "status": state.status.value,
-        "currentRunId": None if current_run_id is None else str.__str__(current_run_id),
+        "status": _plain(state.status),
+        "currentRunId": None if current_run_id is None else _plain(current_run_id),
     }
     return RunEvent.trusted(
         verdict.run_id,
@@ -198,7 +199,7 @@ def partition_published(
         "location": location,
     }
     if replaced_run_id is not None:
-        data["replacedRunId"] = str.__str__(replaced_run_id)
+        data["replacedRunId"] = _plain(replaced_run_id)
     return RunEvent.trusted(
         run_id,
         EventType.PARTITION_PUBLISHED,
