@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from sealbook.ledger import open_ledger
 from sealbook.model import Outcome, PartitionKey, Status
 from sealbook.model.contract import Column, ColumnType, RowCount, Rule
 from sealbook.validate import names, validator_version
+from sealbook.validate.findings import Report
 from tests.support.validation import (
     CONTRACT,
     LATER_RUN,
@@ -184,3 +186,11 @@ def test_settings_of_the_session_are_as_they_were(bench: Bench) -> None:
     bench.validate()
 
     assert [bench.spark.conf.get(name) for name in watched] == before
+
+
+def test_nothing_of_a_job_stays_in_the_driver(bench: Bench) -> None:
+    """Spark keeps every accumulator for as long as the process lives."""
+    bench.seal(key(), rows(3))
+    assert len(bench.validate().verdicts) == 1
+    gc.collect()
+    assert not [each for each in gc.get_objects() if isinstance(each, Report)]

@@ -161,11 +161,10 @@ def _running(spark: SparkSession, rows: RDD[Row], pause: float) -> Iterator[list
 
     thread = InheritableThread(target=run, name=group, session=spark)
     thread.start()
-    taken = 0
     try:
-        while not ended.wait(pause) or taken < len(reports.value):
-            arrived = reports.value[taken:]
-            taken += len(arrived)
+        while not ended.wait(pause) or reports.value:
+            arrived = reports.value[:]
+            del reports.value[: len(arrived)]  # Spark never forgets an accumulator
             yield arrived
     finally:
         if not ended.is_set():

@@ -13,6 +13,7 @@ from sealbook.ledger import Ledger
 from sealbook.model import PartitionState, Verdict
 from sealbook.model.contract import Contract, Query
 from sealbook.raw import RawStore
+from sealbook.spark.garbage import older_left_alone
 from sealbook.validate.contracts import rule_columns
 from sealbook.validate.findings import (
     Content,
@@ -82,12 +83,13 @@ class Judging:
             self._rule_columns[name] = rule_columns(self._spark, self._queries[name])
         self._counts = self._accepted_counts(concerned)
         turns: Turns[_Outcome] = Turns(self._candidates)
-        for outcomes in self._outcomes():
-            for ordinal, outcome in outcomes:
-                for each, its in turns.pass_on(ordinal, outcome):
-                    yield from self._conclude(self._candidates[each], its)
-            yield from self._flush_when_due()
-        yield from self._flush()
+        with older_left_alone():
+            for outcomes in self._outcomes():
+                for ordinal, outcome in outcomes:
+                    for each, its in turns.pass_on(ordinal, outcome):
+                        yield from self._conclude(self._candidates[each], its)
+                yield from self._flush_when_due()
+            yield from self._flush()
 
     def _outcomes(self) -> Iterator[list[tuple[int, _Outcome]]]:
         """Yield outcomes by ordinal, as jobs tell of them."""

@@ -16,6 +16,7 @@ from sealbook.ledger.pointers import Pointers
 from sealbook.model.contract import Query
 from sealbook.model.publication import Action, Artifact, Staged, SwapResult
 from sealbook.raw import RawStore
+from sealbook.spark.garbage import older_left_alone
 from sealbook.spark.session import task_tries
 from sealbook.spark.tasks import run_tasks
 from sealbook.warehouse.encoding import digest_of
@@ -94,6 +95,10 @@ class Loading:
 
     def results(self) -> Generator[list[Loaded], None, None]:
         """Yield what came of each order, once the ledger has it."""
+        with older_left_alone():
+            yield from self._results()
+
+    def _results(self) -> Iterator[list[Loaded]]:
         if self._layout.refused:
             yield [self._failed(self._orders[each.ordinal], each.reason) for each in self._layout.refused]
         try:

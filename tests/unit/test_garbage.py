@@ -1,0 +1,50 @@
+"""What the garbage collector looks at while a job runs."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from sealbook.spark.garbage import older_left_alone
+
+
+@pytest.fixture(autouse=True)
+def nothing_frozen() -> Iterator[None]:
+    """Begin and end with nothing frozen."""
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+def test_what_was_there_before_is_left_alone_while_the_block_lasts() -> None:
+    with older_left_alone():
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0
+
+
+def test_it_is_over_when_the_block_fails() -> None:
+    with pytest.raises(KeyboardInterrupt), older_left_alone():
+        raise KeyboardInterrupt
+    assert gc.get_freeze_count() == 0
+
+
+def test_it_is_over_when_a_generator_is_abandoned() -> None:
+    def job() -> Iterator[int]:
+        with older_left_alone():
+            yield 1
+
+    running = job()
+    next(running)
+    assert gc.get_freeze_count() > 0
+    del running
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_the_caller_has_frozen_stays_so() -> None:
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with older_left_alone():
+        assert gc.get_freeze_count() == frozen
+    assert gc.get_freeze_count() == frozen
