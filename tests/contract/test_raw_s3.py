@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sealbook.errors import ConfigError, NotFound, Permanent, Transient
-from sealbook.raw import RawStore, opening
+from sealbook.raw import RawStore
+from sealbook.storage import opening
 from tests.support.s3 import KEY, RUN, SEAL, Fault, S3Server, numbered, seal_rows
 
 REQUESTS = ("list", "put staged", "put intent", "get seal", "copy", "put seal", "delete")

@@ -17,9 +17,9 @@ from sealbook.ledger import open_ledger
 from sealbook.raw import RawStore
 from sealbook.raw.layout import RunPaths
 from sealbook.warehouse import loading, orders
+from sealbook.warehouse.artifact_store import ArtifactStore
 from sealbook.warehouse.loading import Loading
 from sealbook.warehouse.results import Loaded, LoadEnding
-from sealbook.warehouse.storage import ArtifactStore
 from tests.support.extraction import demo_keys, demo_queries
 from tests.support.loading import Warehouse, no_spark
 from tests.support.stagers import KilledStager, Moment

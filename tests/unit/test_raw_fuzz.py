@@ -13,7 +13,7 @@ from obstore.store import MemoryStore
 from sealbook.errors import Corrupt, InvalidInput
 from sealbook.raw import RawStore, Row
 from sealbook.raw.layout import RunPaths
-from sealbook.raw.medium import Medium
+from sealbook.storage import Medium
 from tests.support.s3 import KEY, RUN, seal_rows
 
 PATHS = RunPaths(KEY, RUN)

@@ -16,8 +16,8 @@ from sealbook.errors import AlreadySealed
 from sealbook.raw import Payload, RawMetadata
 from sealbook.raw.layout import RunPaths
 from sealbook.raw.lines import Tally
-from sealbook.raw.medium import Medium, Writer
 from sealbook.raw.sealing import Sealer
+from sealbook.storage import Medium, Writer
 from tests.support.s3 import EXTRACTED_AT, KEY, RUN, numbered
 
 PATHS = RunPaths(KEY, RUN)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from sealbook.errors import Corrupt, NotFound
 from sealbook.raw.lines import Tally
-from sealbook.raw.medium import Medium
 from sealbook.raw.metadata import RawMetadata
+from sealbook.storage import Medium
 
 
 @dataclass(frozen=True, slots=True)

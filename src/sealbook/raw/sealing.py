@@ -25,8 +25,8 @@ from sealbook.errors import AlreadySealed, Corrupt, InvalidInput, Permanent, Tra
 from sealbook.model import PartitionKey, RunId
 from sealbook.raw.layout import RunPaths
 from sealbook.raw.lines import Row, Tally, encode_rows
-from sealbook.raw.medium import Medium, reported
 from sealbook.raw.metadata import RawMetadata
+from sealbook.storage import Medium, reported
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ from sealbook.model import PartitionKey, RunId
 from sealbook.model.keys import check_customer_id, check_name
 from sealbook.raw.layout import METADATA, RunPaths, customer_of, key_prefix, parse_run, query_prefix
 from sealbook.raw.lines import Row
-from sealbook.raw.medium import Medium
 from sealbook.raw.metadata import RawMetadata
-from sealbook.raw.opening import open_medium
 from sealbook.raw.reader import SealedPartition
 from sealbook.raw.sealing import Payload, Sealer
+from sealbook.storage import Medium, open_medium
 
 _SEAL = f"/{METADATA}"
 _LISTINGS = 16
@@ -40,7 +39,7 @@ class RawStore:
         are settings of the storage by obstore's names, and go along when the store is pickled.
         """
         chosen = dict(options or {})
-        absolute, medium = open_medium(str(url), chosen)
+        absolute, medium = open_medium("raw store", str(url), chosen)
         return cls(absolute, medium, chosen)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -78,8 +78,8 @@ class Loader:
             yield [Loaded(key, LoadEnding.HIDDEN) for key in hidden]
         if plan.again or any(item.action is not Action.HIDE for item in plan.items):
             from sealbook.raw import RawStore
+            from sealbook.warehouse.artifact_store import ArtifactStore
             from sealbook.warehouse.loading import Loading
-            from sealbook.warehouse.storage import ArtifactStore
 
             yield from Loading(
                 self._pointers,

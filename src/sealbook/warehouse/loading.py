@@ -19,6 +19,7 @@ from sealbook.raw import RawStore
 from sealbook.spark.garbage import older_left_alone
 from sealbook.spark.session import task_tries
 from sealbook.spark.tasks import run_tasks
+from sealbook.warehouse.artifact_store import ArtifactStore
 from sealbook.warehouse.encoding import digest_of
 from sealbook.warehouse.layout import location_of
 from sealbook.warehouse.orders import Order, lay_out
@@ -32,7 +33,6 @@ from sealbook.warehouse.staging import (
     StagingResult,
     WrittenPart,
 )
-from sealbook.warehouse.storage import ArtifactStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

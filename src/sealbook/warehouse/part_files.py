@@ -11,8 +11,7 @@ from threading import local
 import pyarrow as pa
 
 from sealbook.errors import NotFound
-from sealbook.raw.medium import Medium, translated
-from sealbook.raw.opening import open_medium
+from sealbook.storage import Medium, open_medium, translated
 
 _READ_WHOLE_BYTES = 1024 * 1024
 
@@ -23,7 +22,7 @@ class PartFiles:
     def __init__(self, url: str) -> None:
         self.url = url
         self.folder = None if "://" in url else Path(url)
-        self._medium = None if self.folder is not None else open_medium(url, {})[1]
+        self._medium = None if self.folder is not None else open_medium("warehouse", url)[1]
 
     def __reduce__(self) -> tuple[object, ...]:
         return PartFiles, (self.url,)

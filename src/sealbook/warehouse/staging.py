@@ -29,9 +29,9 @@ from sealbook.spark.reading import (
     Unreadable,
 )
 from sealbook.spark.row_parser import RowParser
+from sealbook.warehouse.artifact_store import ArtifactStore
 from sealbook.warehouse.encoding import digest_of, to_parquet
 from sealbook.warehouse.layout import is_part, location_of, part_path
-from sealbook.warehouse.storage import ArtifactStore
 
 PART_BYTES = 64 * 1024 * 1024
 """A payload is split at the first line that begins at each multiple of this: every piece is one part."""

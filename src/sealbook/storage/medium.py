@@ -201,7 +201,7 @@ def translated(where: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise NotFound(
             f"{where} cannot be found: {_summary(error)}",
-            remedy="Check that the bucket or folder of the raw store exists.",
+            remedy="Check that its bucket or folder exists.",
         ) from error
     except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
         raise Permanent(

@@ -15,8 +15,7 @@ from urllib.parse import unquote, urlsplit
 from ulid import ULID
 
 from sealbook.errors import Transient
-from sealbook.raw.medium import translated
-from sealbook.raw.opening import open_medium
+from sealbook.storage import open_medium, translated
 from sealbook.warehouse.layout import DRAFTS
 
 # Requests are mostly waited for; and a file system writes its journal once for all who wait at the same time.
@@ -31,7 +30,7 @@ class ArtifactStore:
     """
 
     def __init__(self, url: str) -> None:
-        self.url, self._medium = open_medium(url, {})
+        self.url, self._medium = open_medium("warehouse", url)
         parts = urlsplit(self.url)
         self._folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
         self._unsettled: list[str] = []

@@ -1,4 +1,4 @@
-"""From the URL of a raw store to its storage; credentials come from the environment."""
+"""From a URL to the storage that it names; credentials come from the environment."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -15,13 +16,14 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from sealbook.errors import ConfigError
-from sealbook.raw.folder import Folder
-from sealbook.raw.medium import Medium
+from sealbook.storage.folder import Folder
+from sealbook.storage.medium import Medium
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
 
 _REMEDY = "Use a folder, file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."
+_NONE: Mapping[str, str] = MappingProxyType({})
 _BUCKETS = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
 _BUCKET = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 _LARGEST_S3_COPY = 5 * 1024**3
@@ -38,22 +40,22 @@ _CLIENT: ClientConfig = {
 _RETRY: RetryConfig = {"max_retries": 8, "backoff": {"max_backoff": timedelta(seconds=5)}}
 
 
-def open_medium(url: str, options: Mapping[str, str]) -> tuple[str, Medium]:
-    """Return the storage that a URL names, and the URL in its absolute form."""
+def open_medium(what: str, url: str, options: Mapping[str, str] = _NONE) -> tuple[str, Medium]:
+    """Return the storage that a URL names, and the URL in its absolute form; errors say what it is for."""
     scheme, separator, _ = url.partition("://")
     if not separator:
         if not url or url.partition(":")[0] in _BUCKETS:
-            raise ConfigError(f"raw store {url!r} is not a folder or URL", remedy=_REMEDY)
-        return _open_folder(Path(url).expanduser(), options)
+            raise ConfigError(f"{what} {url!r} is not a folder or URL", remedy=_REMEDY)
+        return _open_folder(what, Path(url).expanduser(), options)
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise ConfigError(f"raw store {url!r} is not a URL: {error}", remedy=_REMEDY) from error
+        raise ConfigError(f"{what} {url!r} is not a URL: {error}", remedy=_REMEDY) from error
     if scheme == "file":
-        return _open_folder(_folder_of(parts), options)
+        return _open_folder(what, _folder_of(what, parts), options)
     if scheme in _BUCKETS:
-        return _open_bucket(parts, options)
-    raise ConfigError(f"raw store {_shown(parts)}: there is no storage of that kind", remedy=_REMEDY)
+        return _open_bucket(what, parts, options)
+    raise ConfigError(f"{what} {_shown(parts)}: there is no storage of that kind", remedy=_REMEDY)
 
 
 def _shown(parts: SplitResult) -> str:
@@ -61,29 +63,29 @@ def _shown(parts: SplitResult) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _folder_of(parts: SplitResult) -> Path:
+def _folder_of(what: str, parts: SplitResult) -> Path:
     if parts.netloc not in ("", "localhost") or parts.query or parts.fragment or not parts.path:
-        raise ConfigError(f"raw store {_shown(parts)} does not name a folder of this machine", remedy=_REMEDY)
+        raise ConfigError(f"{what} {_shown(parts)} does not name a folder of this machine", remedy=_REMEDY)
     return Path(unquote(parts.path))
 
 
-def _open_folder(folder: Path, options: Mapping[str, str]) -> tuple[str, Medium]:
+def _open_folder(what: str, folder: Path, options: Mapping[str, str]) -> tuple[str, Medium]:
     if options:
-        raise ConfigError(f"raw store {folder}: a folder takes no options, but got {', '.join(options)}")
+        raise ConfigError(f"{what} {folder}: a folder takes no options, but got {', '.join(options)}")
     root = folder.resolve()
     try:
         root.mkdir(parents=True, exist_ok=True)
         return root.as_uri(), Folder(root)
     except (OSError, BaseError) as error:
         raise ConfigError(
-            f"raw store {root} is not a folder that can be used: {error}",
+            f"{what} {root} is not a folder that can be used: {error}",
             remedy="Name a folder that exists, or that may be created.",
         ) from error
 
 
-def _open_bucket(parts: SplitResult, options: Mapping[str, str]) -> tuple[str, Medium]:
+def _open_bucket(what: str, parts: SplitResult, options: Mapping[str, str]) -> tuple[str, Medium]:
     if _BUCKET.fullmatch(parts.netloc) is None or parts.query or parts.fragment:
-        raise ConfigError(f"raw store {_shown(parts)} does not name a bucket and prefix", remedy=_REMEDY)
+        raise ConfigError(f"{what} {_shown(parts)} does not name a bucket and prefix", remedy=_REMEDY)
     prefix = parts.path.strip("/")
     kind: Any = _BUCKETS[parts.scheme]
     client = dict(_CLIENT)
@@ -99,7 +101,7 @@ def _open_bucket(parts: SplitResult, options: Mapping[str, str]) -> tuple[str, M
         )
     except (BaseError, ValueError, TypeError) as error:
         raise ConfigError(
-            f"raw store {_shown(parts)} cannot be opened: {str(error).splitlines()[0]}",
+            f"{what} {_shown(parts)} cannot be opened: {str(error).splitlines()[0]}",
             remedy="Check the URL, the options and the AWS_*, GOOGLE_* or AZURE_* environment.",
         ) from error
     medium = Medium(store, largest=_LARGEST_S3_COPY if parts.scheme == "s3" else None)
