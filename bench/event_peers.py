@@ -78,7 +78,7 @@ class EventsourcingRuns:
                     pass
 
         database = str(folder / "eventsourcing.db")
-        self._application = Application(
+        self._application: Any = Application(
             env={"PERSISTENCE_MODULE": "eventsourcing.sqlite", "SQLITE_DBNAME": database}
         )
         self._run = Run
@@ -108,7 +108,7 @@ class DagsterInstance:
         folder.mkdir()
         self._instance = dagster.DagsterInstance.local_temp(str(folder))
 
-    def report(self, count: int, data: Mapping[str, object]) -> None:
+    def report(self, count: int, data: Mapping[str, Any]) -> None:
         """Report so many materializations of an asset, one a partition."""
         for number in range(count):
             materialization = self._dagster.AssetMaterialization(

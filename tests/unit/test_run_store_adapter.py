@@ -122,14 +122,14 @@ class _Renumbering(MemoryStore):
 
     def append_one(self, event: RunEvent) -> AppendResult:
         result = super().append_one(event)
-        return result if result.persisted else replace(result, run_seq=len(self.log) + 1)
+        return result if result.persisted else result._replace(run_seq=len(self.log) + 1)
 
 
 class _Trusting(MemoryStore):
     """Never looks whether a payload differs."""
 
     def append_one(self, event: RunEvent) -> AppendResult:
-        return replace(super().append_one(event), conflict=False)
+        return super().append_one(event)._replace(conflict=False)
 
 
 class _Piecemeal(MemoryStore):

@@ -8,7 +8,6 @@ NULL in the statement.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Table, bindparam, null
@@ -21,7 +20,8 @@ Values = Mapping[str, ColumnElement[Any]]
 
 class _Compiled(NamedTuple):
     text: str
-    parameters: Callable[[Sequence[Any]], tuple[Any, ...]]
+    places: Sequence[int]
+    """For each parameter, the column that it is of."""
 
 
 class EachRow:
@@ -35,16 +35,12 @@ class EachRow:
 
     def prepare(self, rows: Sequence[Sequence[Any]]) -> tuple[str, list[tuple[Any, ...]]]:
         """Return the statement for these rows, and its parameters for each; values are as SQLite has them."""
-        first, *others = rows
-        absent = tuple(
-            index
-            for index in self._nullable
-            if first[index] is None and all(row[index] is None for row in others)
-        )
+        columns = list(zip(*rows, strict=True))
+        absent = tuple(index for index in self._nullable if columns[index].count(None) == len(rows))
         compiled = self._compiled.get(absent)
         if compiled is None:
             compiled = self._compiled[absent] = self._compile(absent)
-        return compiled.text, list(map(compiled.parameters, rows))
+        return compiled.text, list(zip(*map(columns.__getitem__, compiled.places), strict=True))
 
     def _compile(self, absent: tuple[int, ...]) -> _Compiled:
         # A parameter may have any name but its column's own, which SQLAlchemy keeps for itself.
@@ -54,11 +50,4 @@ class EachRow:
             for index, each in enumerate(self._table.c)
         }
         compiled = self._build(values).compile(dialect=sqlite.dialect())
-        places = [indices[name] for name in compiled.positiontup or ()]
-        return _Compiled(str(compiled), _picker(places))
-
-
-def _picker(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    if len(places) == 1:
-        return lambda row: (row[places[0]],)  # itemgetter would give the value itself
-    return itemgetter(*places)
+        return _Compiled(str(compiled), [indices[name] for name in compiled.positiontup or ()])

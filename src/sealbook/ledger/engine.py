@@ -79,15 +79,18 @@ class Database:
 
     def repeated(self, once: Callable[[], T]) -> T:
         """Do a thing, and again after a pause if the database was not reached or surely took it back."""
-        with self._translated():
-            for pause in _PAUSES_SECONDS:
-                try:
-                    return once()
-                except DBAPIError as error:
-                    if not (self._unanswered(error) or _sqlstate(error) in _POSTGRESQL_ROLLED_BACK):
-                        raise
-                time.sleep(pause * random.uniform(0.5, 1.0))
-            return once()
+        pauses = iter(_PAUSES_SECONDS)
+        while True:
+            try:
+                return once()
+            except DBAPIError as error:
+                may_repeat = self._unanswered(error) or _sqlstate(error) in _POSTGRESQL_ROLLED_BACK
+                pause = next(pauses, None) if may_repeat else None
+                if pause is None:
+                    raise self._translate(error) from error
+            except PoolTimeout as error:
+                raise self._all_in_use() from error
+            time.sleep(pause * random.uniform(0.5, 1.0))
 
     def _write_once(self, work: Callable[[Connection], T]) -> T:
         with self.engine.connect().execution_options(**{_WRITES: True}) as connection:
@@ -123,10 +126,13 @@ class Database:
         except DBAPIError as error:
             raise self._translate(error) from error
         except PoolTimeout as error:
-            raise Transient(
-                f"all connections to {self} are in use",
-                remedy="Read iterators to their end, or let go of them; then try again.",
-            ) from error
+            raise self._all_in_use() from error
+
+    def _all_in_use(self) -> Transient:
+        return Transient(
+            f"all connections to {self} are in use",
+            remedy="Read iterators to their end, or let go of them; then try again.",
+        )
 
     def _translate(self, error: DBAPIError) -> SealbookError:
         """Say what a driver's error means: the one place where that is decided."""

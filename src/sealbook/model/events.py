@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from hashlib import sha1, sha256
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, cast
-from uuid import UUID
 
 from sealbook.errors import InvalidInput
 from sealbook.model.wire import (
@@ -33,8 +32,6 @@ NO_STEP = "RUN"
 NO_ATTEMPT = "1"
 """What stands in the idempotency key for an event without a step, or without an attempt (R-EVT-3)."""
 
-_EVENT_NAMESPACE = UUID("0b8d3f5e-6c1f-4b0e-9d53-2f7a51c8e6a4").bytes
-_PLAIN_TOKEN = re.compile(rf"[!-{{}}~][ -{{}}~]{{0,{MAX_TEXT - 1}}}")  # most are of ASCII, without a |
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
@@ -129,23 +126,28 @@ class RunEvent:
 
         Without an `event_id` the id follows from the idempotency key: an event told again is the same event.
         """
+        fields = _fields(
+            _token("run_id", run_id),
+            _token("event_type", event_type),
+            None if step_id is None else _token("step_id", step_id),
+            None if logical_attempt_id is None else _attempt("logical_attempt_id", logical_attempt_id),
+            _token("plan_version", plan_version),
+            json_object("event_data", event_data),
+            None if emitted_at is None else as_utc("emitted_at", emitted_at),
+        )
+        if event_id is not None:
+            fields["event_id"] = _uuid("event_id", event_id)
         said = {
-            "run_id": run_id,
-            "event_type": event_type,
-            "step_id": step_id,
-            "logical_attempt_id": logical_attempt_id,
-            "plan_version": plan_version,
-            "event_data": event_data,
-            "emitted_at": emitted_at,
             "engine_attempt_id": engine_attempt_id,
             "adapter_version": adapter_version,
             "engine_run_ref": engine_run_ref,
             "caused_by_signal_id": caused_by_signal_id,
             "parent_event_id": parent_event_id,
         }
-        if event_id is not None:
-            said["event_id"] = _uuid("event_id", event_id)
-        return cls.restored(_sound(said))
+        for name, value in said.items():
+            if value is not None:
+                fields[name] = _CHECKS[name](name, value)
+        return cls.restored(fields)
 
     def __post_init__(self) -> None:
         said = {name: getattr(self, name) for name in _CHECKS}
@@ -165,22 +167,16 @@ class RunEvent:
 
         The data is not copied, and its texts must be plain ones, of no subclass of `str`.
         """
-        run, kind, attempt = _plain(run_id), _plain(event_type), str(logical_attempt_id)
-        key = _digest(run, step_id, attempt, kind, "1")
         return cls.restored(
-            {
-                **_UNSAID,
-                "run_id": run,
-                "event_type": kind,
-                "step_id": step_id,
-                "logical_attempt_id": attempt,
-                "plan_version": "1",
-                "event_data": event_data,
-                "emitted_at": None if emitted_at is None else as_utc("emitted_at", emitted_at),
-                "event_id": _event_id(key),
-                "idempotency_key": key,
-                "extra": {},
-            }
+            _fields(
+                _plain(run_id),
+                _plain(event_type),
+                step_id,
+                str(logical_attempt_id),
+                "1",
+                event_data,
+                None if emitted_at is None else as_utc("emitted_at", emitted_at),
+            )
         )
 
     @classmethod
@@ -271,9 +267,16 @@ _plain = str.__str__  # of a subclass, such as RunId, the text alone: drivers lo
 
 def _token(name: str, value: object) -> str:
     """Check a part of the idempotency key."""
-    if isinstance(value, str) and _PLAIN_TOKEN.fullmatch(value):
-        return _plain(value)
-    text = _text(name, value)
+    if (  # as nearly all are, which is told at once
+        type(value) is str
+        and value.isascii()
+        and value.isprintable()
+        and 0 < len(value) <= MAX_TEXT
+        and not value.isspace()
+    ):
+        text = value
+    else:
+        text = _text(name, value)
     if "|" in text:
         raise InvalidInput.of(name, value, "text without |, which parts the fields of the idempotency key")
     return text
@@ -370,7 +373,32 @@ def _digest(
 
 
 def _event_id(key: str) -> str:
-    # This is uuid.uuid5, whose UUID object would cost as much as all else that makes an event.
-    digest = sha1(_EVENT_NAMESPACE + key.encode(), usedforsecurity=False).hexdigest()
-    variant = "89ab89ab89ab89ab"[int(digest[16], 16)]
-    return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
+    """Return an idempotency key's first digits as a UUID, of the version for hashes of one's own choice."""
+    variant = "89ab"[int(key[16], 16) & 3]
+    return f"{key[:8]}-{key[8:12]}-8{key[13:16]}-{variant}{key[17:20]}-{key[20:32]}"
+
+
+def _fields(
+    run_id: str,
+    event_type: str,
+    step_id: str | None,
+    logical_attempt_id: str | None,
+    plan_version: str,
+    event_data: Mapping[str, object],
+    emitted_at: datetime | None,
+) -> dict[str, object]:
+    """Return all the fields of an event of which no more is said, with those that follow from others."""
+    key = _digest(run_id, step_id, logical_attempt_id, event_type, plan_version)
+    return {
+        **_UNSAID,
+        "run_id": run_id,
+        "event_type": event_type,
+        "step_id": step_id,
+        "logical_attempt_id": logical_attempt_id,
+        "plan_version": plan_version,
+        "event_data": event_data,
+        "emitted_at": emitted_at,
+        "event_id": _event_id(key),
+        "idempotency_key": key,
+        "extra": {},
+    }

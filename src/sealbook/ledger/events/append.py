@@ -60,13 +60,29 @@ def append(connection: Connection, events: Sequence[RunEvent], at: datetime) -> 
         _store_distinct(Within(connection), [_Told(event, payload(event)) for event in events], at)
 
 
+def append_one(database: Database, event: RunEvent, at: datetime) -> AppendResult:
+    """Append one event in a transaction of its own."""
+    if database.dialect == "postgresql":
+        return _append_one_in_postgresql(database, event, at)
+    row = row_values(event, payload(event), None, utc_text(at))
+    statement, parameters = _sqlite_statements().insert_next.prepare([row])
+    new = try_statement(database, statement, parameters[0])
+    if new is None:  # it is known, so a closer look is needed
+        return _append_many(database, [event], at)[0]
+    return AppendResult(new[0][0], idempotent=False, persisted=True)
+
+
 def append_all(database: Database, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
-    """Append one or more events in a transaction of their own; results come in the order given."""
-    if len(events) == 1:
-        append_one = _append_one_in_postgresql if database.dialect == "postgresql" else _append_one_in_sqlite
-        result = append_one(database, events[0], at)
-        if result is not None:
-            return [result]
+    """Append events in a transaction of their own; results come in the order given."""
+    match events:
+        case []:
+            return []
+        case [event]:
+            return [append_one(database, event, at)]
+    return _append_many(database, events, at)
+
+
+def _append_many(database: Database, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
     told = [_Told(event, payload(event)) for event in events]
     stored = write_idempotent(database, lambda driver: _store_distinct(driver, told, at))
     results = []
@@ -78,14 +94,6 @@ def append_all(database: Database, events: Sequence[RunEvent], at: datetime) -> 
             conflict = data != (told[first].data if known is None else known)
             results.append(AppendResult(run_seq, idempotent=True, persisted=False, conflict=conflict))
     return results
-
-
-def _append_one_in_sqlite(database: Database, event: RunEvent, at: datetime) -> AppendResult | None:
-    """Append an event if it is new."""
-    row = row_values(event, payload(event), None, utc_text(at))
-    statement, parameters = _sqlite_statements().insert_next.prepare([row])
-    new = try_statement(database, statement, parameters[0])
-    return None if new is None else AppendResult(new[0][0], idempotent=False, persisted=True)
 
 
 def _append_one_in_postgresql(database: Database, event: RunEvent, at: datetime) -> AppendResult:

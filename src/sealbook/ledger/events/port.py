@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sealbook.model.events import RunEvent
 from sealbook.model.run_snapshot import RunSnapshot
@@ -15,8 +15,7 @@ PAGE = 1_000
 """How many events a fetch returns at most, unless told."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppendResult:
+class AppendResult(NamedTuple):
     """What became of an event: its number, and whether this call stored it.
 
     An `idempotent` append found the event's key stored before. `conflict` says that it was stored with other

@@ -12,7 +12,7 @@ from sealbook.clock import Clock
 from sealbook.errors import InvalidInput
 from sealbook.ledger.engine import Database
 from sealbook.ledger.events import snapshots
-from sealbook.ledger.events.append import append_all
+from sealbook.ledger.events.append import append_all, append_one
 from sealbook.ledger.events.feed import fetch_feed, measure_backlog
 from sealbook.ledger.events.port import PAGE, AppendResult, Backlog, FeedEvent, Watch
 from sealbook.ledger.events.projector import BATCH, LEASE, Projector
@@ -37,7 +37,8 @@ class SqlRunStore:
 
     def append_event(self, event: RunEvent) -> AppendResult:
         """Store an event once; a key that is stored already returns its number (R-EVT-4)."""
-        return self.append_events((event,))[0]
+        _check_event(event)
+        return append_one(self._database, event, in_utc(self._clock()))
 
     def append_events(self, events: Iterable[RunEvent]) -> list[AppendResult]:
         """Store events of one or many runs in one transaction; results come in the order given.
@@ -48,7 +49,7 @@ class SqlRunStore:
         batch = list(events)
         for event in batch:
             _check_event(event)
-        return append_all(self._database, batch, in_utc(self._clock())) if batch else []
+        return append_all(self._database, batch, in_utc(self._clock()))
 
     def fetch_events(self, run_id: str, after_seq: int = 0, limit: int = PAGE) -> list[RunEvent]:
         """Return the events of a run with a number above `after_seq`, in the order of their numbers."""

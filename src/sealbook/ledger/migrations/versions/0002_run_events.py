@@ -174,11 +174,13 @@ SQLITE = [
 # Positions are given out before commit, and commits may come in another order. So that the feed knows, an
 # appender says after which position its own will be, in an advisory lock that it takes before the first and
 # that goes with its transaction, however that ends.
+# All such locks are shared, so none is refused; as a condition it needs no query, which would take longer.
 ANNOUNCE = """
-PERFORM pg_advisory_xact_lock_shared(
+IF NOT pg_try_advisory_xact_lock_shared(
     ('run_event_position_seq'::regclass::oid::bigint << 32)
-    | ((last_value - (NOT is_called)::integer) & 4294967295))
-FROM run_event_position_seq
+    | (coalesce(pg_sequence_last_value('run_event_position_seq'), 0) & 4294967295)) THEN
+    RAISE EXCEPTION 'the position of an event could not be announced' USING ERRCODE = 'lock_not_available';
+END IF
 """
 
 FIND = """
@@ -187,11 +189,10 @@ WHERE known.run_id = event.run_id AND known.idempotency_key = event.idempotency_
 """
 
 # A notification makes commits queue up behind each other, so it is sent only to followers who sleep; those
-# hold the bell's lock.
+# hold the lock of the bell. It is tried and let go in one expression: meanwhile others take it for held.
 RING = """
-IF pg_try_advisory_lock('run_event'::regclass::oid::bigint << 32) THEN
-    PERFORM pg_advisory_unlock('run_event'::regclass::oid::bigint << 32);
-ELSE
+IF NOT (pg_try_advisory_lock('run_event'::regclass::oid::bigint << 32)
+    AND pg_advisory_unlock('run_event'::regclass::oid::bigint << 32)) THEN
     PERFORM pg_notify('run_event', '');
 END IF
 """
@@ -264,9 +265,12 @@ POSTGRESQL = [
     CREATE FUNCTION run_event_append_one(event run_event, OUT seq bigint, OUT stored text)
     LANGUAGE plpgsql AS OWNER AS $$
     BEGIN
-        INSERT INTO run_head AS head (run_id, last_seq) VALUES (event.run_id, 1)
-        ON CONFLICT (run_id) DO UPDATE SET last_seq = head.last_seq + 1
-        RETURNING last_seq INTO seq;
+        UPDATE run_head SET last_seq = last_seq + 1 WHERE run_id = event.run_id RETURNING last_seq INTO seq;
+        IF NOT FOUND THEN
+            INSERT INTO run_head AS head (run_id, last_seq) VALUES (event.run_id, 1)
+            ON CONFLICT (run_id) DO UPDATE SET last_seq = head.last_seq + 1
+            RETURNING last_seq INTO seq;
+        END IF;
         {ANNOUNCE};
         event.run_seq := seq;
         event.position := nextval('run_event_position_seq');
