@@ -118,6 +118,9 @@ def test_gc_removes_what_neither_pointer_nor_cut_nor_retention_needs(warehouse: 
         ("warehouse", "gc", "--retain", "soon"),
         ("warehouse", "pointers", "demo/c0/campaign_daily/2026-01-01", "--source", "demo"),
         ("load", "--since", "2026-02-30"),
+        ("load", "--source", "demos"),
+        ("load", "--query", "campaign_dayly", "--dry-run"),
+        ("load", "--customer", "c2"),
         ("warehouse", "cut", "create", "v1"),
     ],
 )

@@ -136,7 +136,6 @@ def test_a_changed_contract_is_rehearsed_and_then_applied(folder: Folder) -> Non
         (["--customer-id", "good"], {("good", FIRST), ("good", SECOND)}),
         (["--since", str(SECOND)], {("good", SECOND)}),
         (["--until", str(FIRST), "--source", "demo"], {("good", FIRST), ("bad", FIRST)}),
-        (["--query-name", "other"], set()),
         (["--run-id", LATER_RUN], set()),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -146,6 +145,24 @@ def test_only_what_is_asked_for_is_judged(folder: Folder, arguments: list[str], 
 
     found = {(each["customer_id"], each["logical_date"]) for each in ran.json}
     assert found == {(customer, str(day)) for customer, day in judged}
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "known"),
+    [
+        ("--source", "demos", "demo"),
+        ("--query-name", "other", "campaign_daily"),
+        ("--customer-id", "x", "good"),
+    ],
+)
+def test_a_name_that_nothing_has_is_an_error_that_says_which_there_are(
+    folder: Folder, option: str, name: str, known: str
+) -> None:
+    ran = folder.validate(option, name)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert f" {name} is configured" in ran.said
+    assert f"Configured are {known};" in ran.said
 
 
 def test_a_rule_that_is_wrong_is_refused_with_its_place(folder: Folder) -> None:

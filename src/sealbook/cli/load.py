@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sealbook.cli.failure import ExitCode
-from sealbook.cli.invocation import open_book
+from sealbook.cli.invocation import check_names, open_book
 from sealbook.cli.options import (
     CustomersOption,
     FormatOption,
@@ -71,6 +71,8 @@ def load(
             since=since,
             until=until,
         )
+        if not plan:
+            check_names(book, source, customers, query_name)
         message(plan_text(plan.counts) + (f", {len(plan.again):,} to check" if again else ""))
         if dry_run:
             show_plan(plan.items, form)

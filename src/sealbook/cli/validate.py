@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sealbook.cli.failure import ExitCode
-from sealbook.cli.invocation import open_book
+from sealbook.cli.invocation import check_names, open_book
 from sealbook.cli.options import (
     CustomerIdOption,
     FormatOption,
@@ -81,6 +81,8 @@ def validate(
         plan = _plan(validator, selection, revalidate=revalidate, rehearse=rehearse)
         if plan.candidates:
             _check_rules(book, plan)
+        elif not plan.gone:
+            check_names(book, source, None if customer_id is None else [customer_id], query_name)
         told = nullcontext() if rehearse else _told(book, plan)
         results = _counted(validator, plan, tally, told)
         if form is Format.JSON:

@@ -1,7 +1,13 @@
 """Settings from files: `sealbook.yaml` and the catalogues that it names."""
 
 from sealbook.config.loading import FILE_NAME, find_settings, load_settings
-from sealbook.config.settings import Limits, Settings, SourceSettings, SparkSettings
+from sealbook.config.settings import (
+    Limits,
+    Settings,
+    SourceSettings,
+    SparkSettings,
+    check_configured,
+)
 
 __all__ = [
     "FILE_NAME",
@@ -9,6 +15,7 @@ __all__ = [
     "Settings",
     "SourceSettings",
     "SparkSettings",
+    "check_configured",
     "find_settings",
     "load_settings",
 ]

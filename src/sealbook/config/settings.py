@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
+from sealbook.errors import ConfigError
 from sealbook.model.contract import Query
 
 
@@ -49,3 +51,27 @@ class Settings:
     warehouse: str
     sources: Mapping[str, SourceSettings]
     spark: SparkSettings
+
+
+def check_configured(
+    sources: Mapping[str, SourceSettings],
+    *,
+    source: str | None = None,
+    customers: Collection[str] | None = None,
+    queries: Collection[str] | None = None,
+) -> None:
+    """Refuse the name of a source, or of a customer or query of it, that is not configured."""
+    _check_known("source", None if source is None else [source], sources)
+    chosen = [each for name, each in sources.items() if source in (None, name)]
+    _check_known("customer", customers, chain.from_iterable(each.customers for each in chosen))
+    _check_known("query", queries, chain.from_iterable(each.queries for each in chosen))
+
+
+def _check_known(what: str, wanted: Collection[str] | None, configured: Iterable[str]) -> None:
+    known = list(dict.fromkeys(configured))
+    unknown = sorted(set(wanted or ()) - set(known))
+    if unknown:
+        raise ConfigError(
+            f"no {what} {', '.join(unknown)} is configured",
+            remedy=f"Configured are {', '.join(known) or 'none'}; to have another, add it there.",
+        )

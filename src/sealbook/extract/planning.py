@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, timedelta
-from itertools import chain
 
-from sealbook.config import SourceSettings
-from sealbook.errors import ConfigError, InvalidInput
+from sealbook.config import SourceSettings, check_configured
+from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey
 
 
@@ -25,10 +24,8 @@ def plan_keys(
     if since > until:
         raise InvalidInput.of("since", since.isoformat(), f"a day not after until, which is {until}")
     days = [since + timedelta(days=number) for number in range((until - since).days + 1)]
-    _check_known("source", None if source is None else [source], sources)
+    check_configured(sources, source=source, customers=customers, queries=queries)
     chosen = [each for name, each in sources.items() if source in (None, name)]
-    _check_known("customer", customers, chain.from_iterable(each.customers for each in chosen))
-    _check_known("query", queries, chain.from_iterable(each.queries for each in chosen))
     plan = {
         each.name: [
             PartitionKey(each.name, customer_id, query_name, day)
@@ -54,13 +51,3 @@ def spread(keys: Iterable[PartitionKey], tasks: int) -> list[list[PartitionKey]]
     in_turn = [(place, key) for own in accounts.values() for place, key in enumerate(own)]
     dealt = [sorted(in_turn[first::tasks], key=lambda item: item[0]) for first in range(tasks)]
     return [[key for _, key in task] for task in dealt if task]
-
-
-def _check_known(what: str, wanted: Collection[str] | None, configured: Iterable[str]) -> None:
-    known = list(dict.fromkeys(configured))
-    unknown = sorted(set(wanted or ()) - set(known))
-    if unknown:
-        raise ConfigError(
-            f"no {what} {', '.join(unknown)} is configured",
-            remedy=f"Configured are {', '.join(known) or 'none'}; to have another, add it there.",
-        )
