@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, event, make_url
 
-from sealbook.errors import Conflict, IllegalMove, Permanent, Transient, UnknownOutcome
+from sealbook.errors import Conflict, IllegalMove, Permanent, SealbookError, Transient, UnknownOutcome
 from sealbook.ledger import Ledger, engine, open_ledger
 from sealbook.model import PartitionKey, Status
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
@@ -96,6 +96,18 @@ def test_a_connection_lost_before_commit_is_replaced(url: str) -> None:
             assert [state.attempt_count for state in states] == [run, number]
             assert states == [ledger.state(KEY), ledger.state(OTHER)]
             assert [len(ledger.attempts(key)) for key in (KEY, OTHER)] == [run, number]
+
+
+def test_what_the_database_refuses_is_not_tried_again(ledger: Ledger) -> None:
+    tried = []
+
+    def work(connection: Connection) -> None:
+        tried.append(connection)
+        connection.exec_driver_sql("DELETE FROM nowhere")
+
+    with pytest.raises(SealbookError):
+        ledger._database.write(work)
+    assert len(tried) == 1
 
 
 def test_a_connection_lost_while_waiting_for_a_lock_is_replaced(url: str) -> None:
