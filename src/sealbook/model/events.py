@@ -137,16 +137,11 @@ class RunEvent:
         )
         if event_id is not None:
             fields["event_id"] = _uuid("event_id", event_id)
-        said = {
-            "engine_attempt_id": engine_attempt_id,
-            "adapter_version": adapter_version,
-            "engine_run_ref": engine_run_ref,
-            "caused_by_signal_id": caused_by_signal_id,
-            "parent_event_id": parent_event_id,
-        }
-        for name, value in said.items():
-            if value is not None:
-                fields[name] = _CHECKS[name](name, value)
+        rare = (engine_attempt_id, adapter_version, engine_run_ref, caused_by_signal_id, parent_event_id)
+        if rare != _NOTHING_RARE:
+            for name, value in zip(_RARE, rare, strict=True):
+                if value is not None:
+                    fields[name] = _CHECKS[name](name, value)
         return cls.restored(fields)
 
     def __post_init__(self) -> None:
@@ -312,17 +307,8 @@ def _extra(name: str, value: object) -> Mapping[str, object]:
     return extra
 
 
-_UNSAID: Mapping[str, object] = dict.fromkeys(
-    (
-        "run_seq",
-        "persisted_at",
-        "engine_attempt_id",
-        "adapter_version",
-        "engine_run_ref",
-        "caused_by_signal_id",
-        "parent_event_id",
-    )
-)
+_RARE = ("engine_attempt_id", "adapter_version", "engine_run_ref", "caused_by_signal_id", "parent_event_id")
+_NOTHING_RARE = (None,) * len(_RARE)
 _REQUIRED = frozenset({"run_id", "event_type", "plan_version", "event_data", "event_id", "extra"})
 _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "run_id": _token,
@@ -344,9 +330,9 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
 }
 
 
-def _sound(said: Mapping[str, object], key: str = "") -> dict[str, object]:
+def _sound(said: Mapping[str, object], key: str) -> dict[str, object]:
     """Check what is said of an event, and return all its fields, with those that follow from others."""
-    fields: dict[str, Any] = {**_UNSAID, "extra": {}, "event_id": "", **said}
+    fields: dict[str, Any] = dict(said)
     for name, value in said.items():
         if value is not None or name in _REQUIRED:
             fields[name] = _CHECKS[name](name, value)
@@ -372,10 +358,12 @@ def _digest(
     return sha256(f"{run_id}|{step}|{attempt}|{event_type}|{plan_version}".encode()).hexdigest()
 
 
+_VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
+
+
 def _event_id(key: str) -> str:
     """Return an idempotency key's first digits as a UUID, of the version for hashes of one's own choice."""
-    variant = "89ab"[int(key[16], 16) & 3]
-    return f"{key[:8]}-{key[8:12]}-8{key[13:16]}-{variant}{key[17:20]}-{key[20:32]}"
+    return f"{key[:8]}-{key[8:12]}-8{key[13:16]}-{_VARIANTS[key[16]]}{key[17:20]}-{key[20:32]}"
 
 
 def _fields(
@@ -390,7 +378,6 @@ def _fields(
     """Return all the fields of an event of which no more is said, with those that follow from others."""
     key = _digest(run_id, step_id, logical_attempt_id, event_type, plan_version)
     return {
-        **_UNSAID,
         "run_id": run_id,
         "event_type": event_type,
         "step_id": step_id,
@@ -400,5 +387,12 @@ def _fields(
         "emitted_at": emitted_at,
         "event_id": _event_id(key),
         "idempotency_key": key,
+        "run_seq": None,
+        "persisted_at": None,
+        "engine_attempt_id": None,
+        "adapter_version": None,
+        "engine_run_ref": None,
+        "caused_by_signal_id": None,
+        "parent_event_id": None,
         "extra": {},
     }
