@@ -265,12 +265,9 @@ POSTGRESQL = [
     CREATE FUNCTION run_event_append_one(event run_event, OUT seq bigint, OUT stored text)
     LANGUAGE plpgsql AS OWNER AS $$
     BEGIN
-        UPDATE run_head SET last_seq = last_seq + 1 WHERE run_id = event.run_id RETURNING last_seq INTO seq;
-        IF NOT FOUND THEN
-            INSERT INTO run_head AS head (run_id, last_seq) VALUES (event.run_id, 1)
-            ON CONFLICT (run_id) DO UPDATE SET last_seq = head.last_seq + 1
-            RETURNING last_seq INTO seq;
-        END IF;
+        INSERT INTO run_head AS head (run_id, last_seq) VALUES (event.run_id, 1)
+        ON CONFLICT (run_id) DO UPDATE SET last_seq = head.last_seq + 1
+        RETURNING last_seq INTO seq;
         {ANNOUNCE};
         event.run_seq := seq;
         event.position := nextval('run_event_position_seq');
