@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sealbook.errors import NotFound
+from sealbook.errors import ConfigError, NotFound
 from sealbook.warehouse.artifact_store import ArtifactStore
 from sealbook.warehouse.layout import DRAFTS
 
@@ -32,6 +32,12 @@ def test_what_was_put_is_there_whole(store: ArtifactStore) -> None:
     assert opened.sha256(PATH) == sha256(b"rows").hexdigest()
     assert opened.sizes("demo") == {PATH: 4, f"{PATH}-2": 0}
     assert opened.directories("demo") == ["demo/q"]
+
+
+@pytest.mark.parametrize("url", ["ftp://host/folder", "s3://", "/dev/null/folder"])
+def test_a_place_that_cannot_be_is_said_to_be_the_warehouse(url: str) -> None:
+    with pytest.raises(ConfigError, match=f"^warehouse {url}"):
+        ArtifactStore.open(url)
 
 
 def test_what_is_damaged_is_replaced(store: ArtifactStore) -> None:
