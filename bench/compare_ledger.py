@@ -19,7 +19,8 @@ from sqlalchemy import make_url
 from bench.harness import Result, duration, megabytes, peak_memory, seconds, speed
 from sealbook.clock import new_run_id, utc_now
 from sealbook.ledger import open_ledger
-from sealbook.ledger.tables import KEY, attempt, partition_state
+from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.states.tables import attempt, partition_state
 from sealbook.model import Check, PartitionKey, Verdict
 from tests.support.ledger import postgresql_server
 

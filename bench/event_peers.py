@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 from sqlalchemy import make_url
 
+from sealbook.ledger.db.types import utc_text
 from sealbook.ledger.events.rows import payload, row_values
 from sealbook.ledger.events.tables import run_event
-from sealbook.ledger.types import utc_text
 from sealbook.model.events import RunEvent
 
 Row = tuple[Any, ...]

@@ -14,12 +14,12 @@ from bench.warehouse_peers import forget
 from sealbook.book import Book
 from sealbook.config import Settings, SourceSettings, SparkSettings
 from sealbook.extract.job import extract
+from sealbook.load.loader import Loader
+from sealbook.load.results import LoadEnding
 from sealbook.model import PartitionKey, RunId, Verdict
 from sealbook.model.publication import Staged, SwapResult
 from sealbook.raw.layout import RunPaths
 from sealbook.warehouse.layout import part_paths
-from sealbook.warehouse.loader import Loader
-from sealbook.warehouse.results import LoadEnding
 from tests.support.extraction import demo_extractor, demo_queries
 
 if TYPE_CHECKING:

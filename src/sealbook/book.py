@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from sealbook.extract.results import Extracted
     from sealbook.ledger import Ledger
     from sealbook.ledger.pointers import PointerFilters
+    from sealbook.load.loader import Loader
+    from sealbook.load.results import Loaded
     from sealbook.model import PartitionKey, RunId
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
     from sealbook.raw import RawStore
+    from sealbook.read.plan import Filters, ReadPlan
     from sealbook.validate import Validator
-    from sealbook.warehouse.loader import Loader
-    from sealbook.warehouse.reading import Filters, ReadPlan
-    from sealbook.warehouse.results import Loaded
 
 
 class Book:
@@ -94,7 +94,7 @@ class Book:
     @property
     def loader(self) -> Loader:
         """The loader, which publishes what is accepted."""
-        from sealbook.warehouse.loader import Loader
+        from sealbook.load.loader import Loader
 
         return Loader(
             self.ledger.pointers,
@@ -128,7 +128,7 @@ class Book:
 
         Filters: `customers`, `since`, `until`, `runs`; `strict` leaves out what is behind; `cut` is a token.
         """
-        from sealbook.warehouse.spark_reader import read_frame
+        from sealbook.read.frame import read_frame
 
         plan = self._plan_read(query_name, source, columns, filters)
         return read_frame(spark or self.spark, self.settings.warehouse, plan, scan)
@@ -142,7 +142,7 @@ class Book:
         **filters: Unpack[Filters],
     ) -> pa.Table:
         """Return the same as an Arrow table, without Spark."""
-        from sealbook.warehouse.arrow_reader import read_table
+        from sealbook.read.table import read_table
         from sealbook.warehouse.part_files import PartFiles
 
         plan = self._plan_read(query_name, source, columns, filters)
@@ -150,8 +150,8 @@ class Book:
 
     def sql(self, text: str, *, strict: bool = False, cut: str | None = None) -> pa.Table:
         """Answer a question in SQL, in which every configured query is a table, without Spark."""
+        from sealbook.read.sql import run_sql
         from sealbook.warehouse.part_files import PartFiles
-        from sealbook.warehouse.sql import run_sql
 
         files = PartFiles(self.settings.warehouse)
         return run_sql(text, self.ledger.pointers, self.settings.sources, files, strict=strict, cut=cut)
@@ -171,8 +171,8 @@ class Book:
 
         By default: all customers, from the first day to the last that the ledger knows.
         """
-        from sealbook.warehouse.coverage import coverage_of
-        from sealbook.warehouse.reading import check_span, find_query
+        from sealbook.read.plan import check_span, find_query
+        from sealbook.status.coverage import coverage_of
 
         check_span(since, until)
         query = find_query(self.settings.sources, query_name, source)
@@ -195,7 +195,7 @@ class Book:
     def _plan_read(
         self, query_name: str, source: str | None, columns: Iterable[str] | None, filters: Filters
     ) -> ReadPlan:
-        from sealbook.warehouse.reading import check_span, find_query, plan_read
+        from sealbook.read.plan import check_span, find_query, plan_read
 
         check_span(filters.get("since"), filters.get("until"))
         query = find_query(self.settings.sources, query_name, source)

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from sealbook.ledger.schema import HEAD
+from sealbook.ledger.db.schema import HEAD
 from tests.support.books import SETTINGS, changed, write_book
 from tests.support.cli import run
 from tests.support.ledger import PostgresqlServer

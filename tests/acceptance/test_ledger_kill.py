@@ -18,7 +18,7 @@ import psycopg
 from sqlalchemy import event, func, select
 
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.tables import attempt
+from sealbook.ledger.states.tables import attempt
 from sealbook.model import PartitionKey, Status, Verdict
 from tests.support.ledger import accept, reject, run_id
 

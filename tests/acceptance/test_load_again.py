@@ -28,7 +28,7 @@ from pathlib import Path
 from sealbook.config import SparkSettings
 from sealbook.ledger import open_ledger
 from sealbook.spark.session import spark_session
-from sealbook.warehouse import loading
+from sealbook.load import loading
 from tests.support.loading import Warehouse
 
 loading._BATCH = 3

@@ -56,8 +56,8 @@ from sealbook.config import SparkSettings
 from sealbook.ledger import open_ledger
 from sealbook.ledger.pointers import rows
 from sealbook.spark.session import spark_session
-from sealbook.warehouse import loading
-from sealbook.warehouse.loading import Loading
+from sealbook.load import loading
+from sealbook.load.loading import Loading
 from tests.support.loading import Warehouse
 from tests.support.stagers import KilledStager, Moment
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sealbook.warehouse.spark_reader import Scan
+from sealbook.read.frame import Scan
 from tests.support.published import QUERY
 from tests.support.traffic import (
     ROW,

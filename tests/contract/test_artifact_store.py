@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sealbook.errors import ConfigError, NotFound
-from sealbook.warehouse.artifact_store import ArtifactStore
 from sealbook.warehouse.layout import DRAFTS
+from sealbook.warehouse.store import ArtifactStore
 
 PATH = "demo/q/schema_version=1/part-00000.parquet"
 

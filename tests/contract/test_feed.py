@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sealbook.clock import utc_now
 from sealbook.errors import InvalidInput
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events.append import append
 from sealbook.ledger.events.feed import fetch_feed
 from sealbook.model.events import RunEvent

@@ -20,7 +20,8 @@ import pytest
 from sqlalchemy import Connection, event, make_url
 
 from sealbook.errors import Conflict, IllegalMove, Permanent, SealbookError, Transient, UnknownOutcome
-from sealbook.ledger import Ledger, engine, open_ledger
+from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.db import engine
 from sealbook.model import PartitionKey, Status
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 

@@ -15,7 +15,7 @@ from sqlalchemy import delete, select
 
 from sealbook.errors import Conflict, IllegalMove, NotFound
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.tables import attempt, override_log, partition_state
+from sealbook.ledger.states.tables import attempt, override_log, partition_state
 from sealbook.model import PartitionKey, PartitionState, Verdict
 from tests.support.ledger import PostgresqlServer, accept, reject, run_id
 

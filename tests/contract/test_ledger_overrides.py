@@ -10,7 +10,7 @@ from sqlalchemy import Row, select
 
 from sealbook.errors import IllegalMove, InvalidInput, NotFound, SealbookError
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.tables import override_log
+from sealbook.ledger.states.tables import override_log
 from sealbook.model import PartitionKey, PartitionState, Status
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.reads import StateFilters
+from sealbook.ledger.states.reader import StateFilters
 from sealbook.model import Check, PartitionKey, PartitionState, Severity, Status
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, declared_tables, reject, run_id
 

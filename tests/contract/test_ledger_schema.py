@@ -23,9 +23,10 @@ from sqlalchemy import text
 
 from sealbook import ledger
 from sealbook.errors import ConfigError, NotMigrated, Permanent
-from sealbook.ledger import migrate, open_ledger, schema
-from sealbook.ledger.engine import Database
-from sealbook.ledger.tables import metadata
+from sealbook.ledger import migrate, open_ledger
+from sealbook.ledger.db import schema
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.tables import metadata
 from tests.support.ledger import BACKENDS, KEY, PostgresqlServer, accept, declared_tables
 
 for _module in walk_packages(ledger.__path__, "sealbook.ledger."):

@@ -10,7 +10,7 @@ import pytest
 
 from sealbook.errors import ConfigError, NotMigrated
 from sealbook.ledger import grant_roles, migrate, open_ledger
-from sealbook.ledger.urls import parse_url, printable
+from sealbook.ledger.db.urls import parse_url, printable
 from tests.support.ledger import PostgresqlServer
 
 SECRET = "s3cret"

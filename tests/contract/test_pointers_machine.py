@@ -30,7 +30,7 @@ from sealbook.ledger.pointers.tables import (
     removal,
     warehouse_version,
 )
-from sealbook.ledger.tables import attempt, override_log, partition_state
+from sealbook.ledger.states.tables import attempt, override_log, partition_state
 from sealbook.model import Outcome, PartitionKey, RunId, Status
 from sealbook.model.publication import Action, Artifact, Staged
 from tests.support.ledger import PostgresqlServer, accept, reject, run_id

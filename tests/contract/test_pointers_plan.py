@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import func, select
 
 from sealbook.errors import InvalidInput
-from sealbook.ledger import Ledger, open_ledger, schema
+from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.db import schema
 from sealbook.ledger.pointers.tables import authority_change
 from sealbook.model import PartitionKey
 from sealbook.model.publication import Action, Difference

@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 
 from sealbook.errors import Permanent
 from sealbook.ledger import Ledger, grant_roles, open_ledger
-from sealbook.ledger.roles import RIGHTS
+from sealbook.ledger.db.roles import RIGHTS
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 from tests.support.pointers import SINCE, UNTIL, artifact, load, seen, staged
 

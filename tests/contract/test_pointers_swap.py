@@ -11,7 +11,7 @@ from sqlalchemy import Connection, event
 from sealbook.clock import utc_now
 from sealbook.errors import Conflict, InvalidInput, Permanent
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
 from sealbook.ledger.pointers import Pointers
 from sealbook.model import PartitionKey, Status, Verdict
 from sealbook.model.publication import (

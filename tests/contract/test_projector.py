@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from sealbook.errors import Conflict
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import FeedEvent, Projector, RunSnapshots, SqlRunStore, projections
 from sealbook.model.events import RunEvent
 from sealbook.model.run_snapshot import RunSnapshot

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import Projector, RunSnapshots, SqlRunStore
 from sealbook.model.events import RunEvent
 from sealbook.testing.run_store_contract import OTHER_RUN, RUN, story

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sealbook.errors import Conflict, IllegalMove
-from sealbook.ledger import Ledger, verdicts
+from sealbook.ledger import Ledger
+from sealbook.ledger.states import verdicts
 from sealbook.model.run_snapshot import Counters
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 

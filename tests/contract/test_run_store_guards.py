@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from sealbook.errors import IllegalMove, InvalidInput, NotFound, Permanent
 from sealbook.ledger import Ledger, grant_roles, open_ledger
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events.tables import run_event
 from sealbook.model.events import RunEvent
 from sealbook.model.run_snapshot import RunStatus

@@ -20,7 +20,7 @@ from sealbook.model.pipeline_events import (
     step_completed,
     step_started,
 )
-from sealbook.spark.event_log import export_log, fold_log
+from sealbook.status.event_log import export_log, fold_log
 from tests.support.extraction import demo_keys
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from sealbook.ledger import open_ledger
+from sealbook.load import loading, orders
+from sealbook.load.loading import Loading
+from sealbook.load.results import Loaded, LoadEnding
 from sealbook.raw import RawStore
 from sealbook.raw.layout import RunPaths
-from sealbook.warehouse import loading, orders
-from sealbook.warehouse.artifact_store import ArtifactStore
-from sealbook.warehouse.loading import Loading
-from sealbook.warehouse.results import Loaded, LoadEnding
+from sealbook.warehouse.store import ArtifactStore
 from tests.support.extraction import demo_keys, demo_queries
 from tests.support.loading import Warehouse, no_spark
 from tests.support.stagers import KilledStager, Moment

@@ -17,10 +17,10 @@ import pytest
 
 from sealbook.book import Book
 from sealbook.errors import Irreconcilable
+from sealbook.load.loader import Loader
+from sealbook.load.results import LoadEnding
 from sealbook.model import PartitionKey
 from sealbook.raw import RawStore
-from sealbook.warehouse.loader import Loader
-from sealbook.warehouse.results import LoadEnding
 from tests.support.ledger import accept, run_id
 from tests.support.published import QUERY, SOURCE, key, open_book
 from tests.support.s3 import SEAL

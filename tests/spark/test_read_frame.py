@@ -11,7 +11,7 @@ import pytest
 
 from sealbook.book import Book
 from sealbook.errors import InvalidInput, Irreconcilable
-from sealbook.warehouse.spark_reader import Scan, quicker_scan, register
+from sealbook.read.frame import Scan, quicker_scan, register
 from tests.support.books import CATALOGUE, SETTINGS, changed, write_book
 from tests.support.ledger import KEY, accept, reject, run_id
 from tests.support.published import (

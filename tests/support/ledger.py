@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import Table
 
 from sealbook.ledger import Ledger, migrate, open_ledger
-from sealbook.ledger.tables import ONLY_ON, metadata
+from sealbook.ledger.db.tables import ONLY_ON, metadata
 from sealbook.model import Check, PartitionKey, RunId, Verdict
 
 BACKENDS = ("sqlite", "postgresql")

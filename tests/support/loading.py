@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sealbook.ledger import Ledger
+from sealbook.load.loader import Loader
+from sealbook.load.results import Loaded
 from sealbook.model import PartitionKey, RunId, Verdict
 from sealbook.model.publication import Published
-from sealbook.warehouse.arrow_reader import read_table
+from sealbook.read.plan import plan_read
+from sealbook.read.table import read_table
 from sealbook.warehouse.encoding import digest_of
 from sealbook.warehouse.layout import part_paths
-from sealbook.warehouse.loader import Loader
 from sealbook.warehouse.part_files import PartFiles
-from sealbook.warehouse.reading import plan_read
-from sealbook.warehouse.results import Loaded
 from tests.support.extraction import demo_extractor, demo_queries
 
 if TYPE_CHECKING:

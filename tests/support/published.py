@@ -17,10 +17,10 @@ from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Column, ColumnType, Contract, Query
 from sealbook.model.publication import Artifact, Staged
-from sealbook.spark.typed import arrow_type
-from sealbook.warehouse.artifact_store import ArtifactStore
+from sealbook.rows.types import arrow_type
 from sealbook.warehouse.encoding import to_parquet
 from sealbook.warehouse.layout import location_of, part_path
+from sealbook.warehouse.store import ArtifactStore
 from tests.support.ledger import accept, run_id
 
 SOURCE, QUERY = "demo", "campaign_daily"

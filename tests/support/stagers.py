@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NoReturn
 
-from sealbook.warehouse.artifact_store import ArtifactStore
-from sealbook.warehouse.staging import Stager, StagingResult, StagingTask
+from sealbook.load.staging import Stager, StagingResult, StagingTask
+from sealbook.warehouse.store import ArtifactStore
 
 
 class Moment(StrEnum):

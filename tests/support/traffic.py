@@ -26,13 +26,14 @@ from sqlalchemy import select
 
 from sealbook.book import Book
 from sealbook.errors import IllegalMove
-from sealbook.ledger import Ledger, engine, open_ledger
-from sealbook.ledger.tables import KEY as KEY_COLUMNS
-from sealbook.ledger.tables import attempt
+from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.db import engine
+from sealbook.ledger.states.tables import KEY as KEY_COLUMNS
+from sealbook.ledger.states.tables import attempt
 from sealbook.model import Outcome, PartitionKey, RunId, Status
 from sealbook.model.publication import Action, PlanItem, Staged
-from sealbook.warehouse.artifact_store import ArtifactStore
 from sealbook.warehouse.cleanup import Cleanup
+from sealbook.warehouse.store import ArtifactStore
 from tests.support.ledger import accept, reject, run_id
 from tests.support.pointers import load, planned, seen
 from tests.support.published import CONTRACTS, FIRST_DAY, QUERY, SOURCE, open_book, write

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime
 import pytest
 
 from sealbook.model.contract import Column, ColumnType
-from sealbook.spark.blocks import Block, Part
-from sealbook.spark.offending import EXTRA_COLUMNS, JSON, REQUIRED, TYPES, OffendingLines
-from sealbook.spark.row_parser import RowParser
+from sealbook.rows.blocks import Block, Part
+from sealbook.rows.offending import EXTRA_COLUMNS, JSON, REQUIRED, TYPES, OffendingLines
+from sealbook.rows.parser import RowParser
 
 COLUMNS = (
     Column("id", ColumnType.BIGINT, required=True),

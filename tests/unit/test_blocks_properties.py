@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sealbook.model.contract import Column, ColumnType
-from sealbook.spark.blocks import Part
-from sealbook.spark.line_check import LineCheck
-from sealbook.spark.offending import OffendingLines
-from sealbook.spark.row_parser import RowParser, _Located
+from sealbook.rows.blocks import Part
+from sealbook.rows.line_check import LineCheck
+from sealbook.rows.offending import OffendingLines
+from sealbook.rows.parser import RowParser, _Located
 
 COLUMNS = (
     Column("s", ColumnType.STRING),

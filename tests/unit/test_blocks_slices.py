@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sealbook.errors import SealbookError
 from sealbook.raw import RawStore
-from sealbook.spark.reading import Digest, Reading, Sealed, Slice, Spoilt, Unit, UnitReader, Unreadable
+from sealbook.rows.units import Digest, Reading, Sealed, Slice, Spoilt, Unit, UnitReader, Unreadable
 from tests.support.validation import RUN, encoded, key, payload_file, rows, seal
 
 

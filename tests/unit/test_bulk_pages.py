@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealbook.ledger import bulk
+from sealbook.ledger.db import bulk
 
 MOST_ROWS, MOST_CHARACTERS = 4, 10
 

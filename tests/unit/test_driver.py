@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sealbook.ledger.driver import Driver, write_idempotent
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.driver import Driver, write_idempotent
+from sealbook.ledger.db.engine import Database
 
 
 @pytest.fixture

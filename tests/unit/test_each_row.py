@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import BigInteger, Column, Date, Integer, MetaData, Table, create_engine, select
 
-from sealbook.ledger.bulk import insert_rows, update_rows, upsert_rows
-from sealbook.ledger.each_row import EachRow
-from sealbook.ledger.types import JsonDocument, RunIdText, StatusName, UtcTimestamp
+from sealbook.ledger.db.bulk import insert_rows, update_rows, upsert_rows
+from sealbook.ledger.db.row_statements import EachRow
+from sealbook.ledger.db.types import JsonDocument, RunIdText, StatusName, UtcTimestamp
 from sealbook.model import RunId, Status
 
 RUN_ID = RunId("01J8ZQ6T5N8W3Y2V7R4K9M0XCE")

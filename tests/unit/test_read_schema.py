@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sealbook.errors import ConfigError, InvalidInput, Irreconcilable
 from sealbook.model.contract import ColumnType, Query
-from sealbook.spark.typed import arrow_type
-from sealbook.warehouse.schema import KEY_TYPES, arrow_schema, common_type, contracts_of, reconcile
+from sealbook.read.schema import KEY_TYPES, arrow_schema, common_type, contracts_of, reconcile
+from sealbook.rows.types import arrow_type
 from tests.support.published import CONTRACTS, QUERY, contract
 
 INT, BIGINT, FLOAT, DOUBLE = ColumnType.INT, ColumnType.BIGINT, ColumnType.FLOAT, ColumnType.DOUBLE

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sealbook.model import Check, Severity
 from sealbook.model.contract import Contract, RowCount, Rule
-from sealbook.spark.offending import OffendingLines
+from sealbook.rows.offending import OffendingLines
 from sealbook.validate import names
 from sealbook.validate.evidence import content_checks
 from sealbook.validate.findings import (
@@ -27,7 +27,7 @@ from sealbook.validate.findings import (
     line_code,
     repeated_place,
 )
-from sealbook.validate.selection import Candidate
+from sealbook.validate.plan import Candidate
 from sealbook.validate.verdicts import ContractJudge, reject_corrupt_metadata
 from tests.support.validation import CONTRACT, RUN, key
 

@@ -9,7 +9,7 @@ from sealbook.ledger import open_ledger
 from sealbook.model import RunId
 from sealbook.validate import Selection
 from sealbook.validate.history import AcceptedCounts, Turns
-from sealbook.validate.selection import Candidate
+from sealbook.validate.plan import Candidate
 from tests.support.validation import LATER_RUN, LATEST_RUN, RUN, accept, key, reject
 
 RUNS = (RUN, LATER_RUN, LATEST_RUN)

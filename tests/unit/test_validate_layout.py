@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealbook.spark.reading import Digest, Slice
+from sealbook.rows.units import Digest, Slice
 from sealbook.validate.layout import Layout
-from sealbook.validate.selection import Candidate
+from sealbook.validate.plan import Candidate
 from tests.support.validation import RUN, key
 
 SIZES = st.lists(st.integers(0, 64 * 1024 * 1024), max_size=50)

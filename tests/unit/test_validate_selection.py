@@ -12,7 +12,7 @@ from sealbook.ledger import Ledger, open_ledger
 from sealbook.model import PartitionKey, RunId
 from sealbook.raw import RawStore
 from sealbook.validate import Plan, Selection
-from sealbook.validate.selection import plan_accepted, plan_new
+from sealbook.validate.plan import plan_accepted, plan_new
 from tests.support.validation import (
     DAY,
     LATER_RUN,

@@ -79,7 +79,7 @@ def export(
 ) -> None:
     """Write the whole log as Parquet files, all events of a run in one bucket, for Spark to fold."""
     from sealbook.cli.progress import events_progress
-    from sealbook.spark.event_log import export_log
+    from sealbook.status.event_log import export_log
 
     written = 0
     with (

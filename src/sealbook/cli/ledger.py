@@ -43,8 +43,8 @@ def migrate(ctx: typer.Context) -> None:
 def version(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
     """Show the revision of the tables, and the one that this Sealbook needs."""
     from sealbook.cli.table import Column
-    from sealbook.ledger import schema
-    from sealbook.ledger.engine import Database
+    from sealbook.ledger.db import schema
+    from sealbook.ledger.db.engine import Database
 
     database = Database(load_settings(ctx).ledger)
     try:
@@ -79,6 +79,6 @@ def grant(
 
 
 def _shown(url: str) -> str:
-    from sealbook.ledger.urls import parse_url, printable
+    from sealbook.ledger.db.urls import parse_url, printable
 
     return printable(parse_url(url))

@@ -22,12 +22,12 @@ from sealbook.cli.options import (
 )
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.warehouse import plan_text, show_plan
-from sealbook.warehouse.results import Loaded, LoadEnding
+from sealbook.load.results import Loaded, LoadEnding
 
 if TYPE_CHECKING:
     from sealbook.book import Book
     from sealbook.cli.table import Column
-    from sealbook.warehouse.loader import LoadPlan
+    from sealbook.load.loader import LoadPlan
 
 app = typer.Typer()
 

@@ -28,7 +28,7 @@ from sealbook.model.keys import check_customer_id
 
 if TYPE_CHECKING:
     from sealbook.cli.table import Column
-    from sealbook.ledger.reads import StateFilters
+    from sealbook.ledger.states.reader import StateFilters
 
 app = typer.Typer(help="What is safe to consume, and how it came to be so.", no_args_is_help=True)
 

@@ -51,8 +51,8 @@ def gc(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Remove artifacts that no pointer, no cut and no retention needs, and orphans of crashed loads."""
-    from sealbook.warehouse.artifact_store import ArtifactStore
     from sealbook.warehouse.cleanup import Cleanup
+    from sealbook.warehouse.store import ArtifactStore
 
     span = _parse_span(retain)
     with open_book(ctx) as book:
@@ -89,7 +89,7 @@ def verify(
     `sealbook load --again` stages artifacts that are missing or damaged from their raw payloads.
     """
     from sealbook.cli.progress import partitions_progress
-    from sealbook.warehouse.artifact_store import ArtifactStore
+    from sealbook.warehouse.store import ArtifactStore
     from sealbook.warehouse.verification import Verification
 
     with open_book(ctx) as book:

@@ -8,14 +8,14 @@ from typing import Self
 
 from sealbook.clock import Clock, utc_now
 from sealbook.errors import SealbookError
-from sealbook.ledger import roles, schema
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db import roles, schema
+from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import SqlRunStore
-from sealbook.ledger.overrides import ControlWrites
 from sealbook.ledger.pointer_events import to_event_log
 from sealbook.ledger.pointers import Pointers
-from sealbook.ledger.reads import LedgerReads
-from sealbook.ledger.verdicts import VerdictWrites
+from sealbook.ledger.states.overrides import ControlWrites
+from sealbook.ledger.states.reader import LedgerReads
+from sealbook.ledger.states.verdicts import VerdictWrites
 
 __all__ = ["ControlWrites", "Ledger", "LedgerReads", "VerdictWrites", "grant_roles", "migrate", "open_ledger"]
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from sealbook.clock import Clock
+from sealbook.ledger.db.types import in_utc
 from sealbook.ledger.events.append import append
 from sealbook.ledger.pointers import Announce
-from sealbook.ledger.types import in_utc
 from sealbook.model import RunEvent
 from sealbook.model.pipeline_events import partition_hidden, partition_published
 from sealbook.model.publication import PointerMove, PointerPublished

@@ -19,9 +19,9 @@ from pyspark.sql.types import StructType
 
 from sealbook.model.contract import Contract
 from sealbook.raw import RawStore
-from sealbook.spark.blocks import Block
-from sealbook.spark.reading import Reading, Unit, UnitReader
-from sealbook.spark.row_parser import RowParser
+from sealbook.rows.blocks import Block
+from sealbook.rows.parser import RowParser
+from sealbook.rows.units import Reading, Unit, UnitReader
 from sealbook.spark.worker import settle
 
 FORMAT = "sealbook_raw"

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from obstore.store import LocalStore
 
-from sealbook.storage.medium import CHUNK, Medium, TranslatedWriter, Writer, reported, translated
+from sealbook.storage.objects import CHUNK, Medium, TranslatedWriter, Writer, reported, translated
 
 _REMEMBERED = 10_000
 _PIECE = 64 * 1024

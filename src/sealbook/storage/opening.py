@@ -17,7 +17,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from sealbook.errors import ConfigError
 from sealbook.storage.folder import Folder
-from sealbook.storage.medium import Medium
+from sealbook.storage.objects import Medium
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig

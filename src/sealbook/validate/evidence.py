@@ -8,7 +8,7 @@ from statistics import fmean
 
 from sealbook.model import Check, Severity
 from sealbook.model.contract import Contract, RowCount, Rule
-from sealbook.spark.offending import OffendingLines
+from sealbook.rows.offending import OffendingLines
 from sealbook.validate import names
 from sealbook.validate.findings import Content, CorruptMetadata, Evidence, SpoiltPayload, repeated_place
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from sealbook.model.contract import Contract
-from sealbook.spark.offending import OffendingLines
+from sealbook.rows.offending import OffendingLines
 
 _LINE_BITS = 40
 _LINES = (1 << _LINE_BITS) - 1

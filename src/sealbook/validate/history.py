@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from sealbook.ledger import LedgerReads
-from sealbook.ledger.reads import KeyFilters
+from sealbook.ledger.states.reader import KeyFilters
 from sealbook.model import PartitionKey, RunId
-from sealbook.validate.selection import Candidate, Selection
+from sealbook.validate.plan import Candidate, Selection
 
 T = TypeVar("T")
 

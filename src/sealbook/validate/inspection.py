@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sealbook.model.contract import Contract
-from sealbook.spark.blocks import Block, Part
-from sealbook.spark.reading import CorruptSeal, OtherVersion, Reading, Sealed, Spoilt, Unreadable
-from sealbook.spark.typed import arrow_type
+from sealbook.rows.blocks import Block, Part
+from sealbook.rows.types import arrow_type
+from sealbook.rows.units import CorruptSeal, OtherVersion, Reading, Sealed, Spoilt, Unreadable
 from sealbook.validate import names
 from sealbook.validate.findings import (
     Content,

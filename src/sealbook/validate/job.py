@@ -22,8 +22,8 @@ from pyspark.sql import types as T  # noqa: N812
 from sealbook.errors import Transient
 from sealbook.model.contract import Contract
 from sealbook.raw import RawStore
+from sealbook.rows.units import Unit
 from sealbook.spark.raw_source import BLOCK_BYTES, FORMAT, PLAN_OPTION, RawPlan, RawSource, Reader
-from sealbook.spark.reading import Unit
 from sealbook.spark.session import task_tries
 from sealbook.validate.findings import Report, repeated_place
 from sealbook.validate.inspection import FINDING, LINE, ORDINAL, Inspection

@@ -26,8 +26,8 @@ from sealbook.validate.findings import (
 from sealbook.validate.history import AcceptedCounts, Turns
 from sealbook.validate.job import Job, run_job
 from sealbook.validate.layout import Layout
+from sealbook.validate.plan import Candidate, Plan
 from sealbook.validate.results import Judged, NotJudged, Result
-from sealbook.validate.selection import Candidate, Plan
 from sealbook.validate.verdicts import ContractJudge, reject_corrupt_metadata
 
 if TYPE_CHECKING:

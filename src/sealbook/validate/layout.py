@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sealbook.rows.units import Digest, Slice, Unit
 from sealbook.spark.raw_source import BLOCK_BYTES
-from sealbook.spark.reading import Digest, Slice, Unit
-from sealbook.validate.selection import Candidate
+from sealbook.validate.plan import Candidate
 
 SLICED_ABOVE = 64 * 1024 * 1024
 SLICE_BYTES = 16 * 1024 * 1024

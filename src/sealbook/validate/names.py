@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sealbook.spark.offending import EXTRA_COLUMNS, JSON, REQUIRED, TYPES
+from sealbook.rows.offending import EXTRA_COLUMNS, JSON, REQUIRED, TYPES
 
 METADATA = "metadata"
 PAYLOAD_BYTES = "payload_bytes"

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.accumulators import AccumulatorParam
 
 from sealbook.model.verdict import MAX_LINES
-from sealbook.spark.offending import OffendingLines
+from sealbook.rows.offending import OffendingLines
 from sealbook.spark.worker import settle
 from sealbook.validate.findings import Report
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sealbook.ledger import Ledger
 from sealbook.model.contract import Query
 from sealbook.raw import RawStore
+from sealbook.validate.plan import Plan, Selection, plan_accepted, plan_new
 from sealbook.validate.results import Result
-from sealbook.validate.selection import Plan, Selection, plan_accepted, plan_new
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

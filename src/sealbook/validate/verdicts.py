@@ -15,7 +15,7 @@ from sealbook.validate.evidence import (
     spoilt_checks,
 )
 from sealbook.validate.findings import Content, CorruptMetadata, Evidence, SpoiltPayload
-from sealbook.validate.selection import Candidate
+from sealbook.validate.plan import Candidate
 
 
 class ContractJudge:

@@ -1,1 +1,1 @@
-"""The warehouse: artifacts staged from accepted runs, published by pointers, and what readers see of them."""
+"""Artifacts: where they lie, their store, clean-up and verification."""

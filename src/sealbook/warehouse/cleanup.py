@@ -18,8 +18,8 @@ from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.pointers.removals import ABANDONED_AFTER
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.publication import Artifact
-from sealbook.warehouse.artifact_store import ArtifactStore
 from sealbook.warehouse.layout import DRAFTS, location_of, parse_location
+from sealbook.warehouse.store import ArtifactStore
 
 T = TypeVar("T")
 

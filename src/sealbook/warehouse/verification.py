@@ -16,9 +16,9 @@ from sealbook.errors import SealbookError
 from sealbook.ledger.pointers import PointerFilters, Pointers
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.publication import LoadRecord
-from sealbook.warehouse.artifact_store import ArtifactStore
 from sealbook.warehouse.encoding import digest_of
 from sealbook.warehouse.layout import is_part, part_paths
+from sealbook.warehouse.store import ArtifactStore
 
 _AT_ONCE = 8
 _WINDOW = 1_000

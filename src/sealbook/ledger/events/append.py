@@ -25,14 +25,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import sqlite
 
-from sealbook.ledger.bulk import OR_FAIL
-from sealbook.ledger.driver import Driver, Rows, Within, try_statement, write_idempotent
-from sealbook.ledger.each_row import EachRow, Values
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.bulk import OR_FAIL
+from sealbook.ledger.db.driver import Driver, Rows, Within, try_statement, write_idempotent
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.row_statements import EachRow, Values
+from sealbook.ledger.db.types import json_text, utc_text
 from sealbook.ledger.events.port import AppendResult
 from sealbook.ledger.events.rows import JSON_COLUMNS, payload, row_values
 from sealbook.ledger.events.tables import retired_run, run_event
-from sealbook.ledger.types import json_text, utc_text
 from sealbook.model.events import RunEvent
 
 

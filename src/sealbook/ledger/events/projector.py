@@ -13,14 +13,14 @@ from sqlalchemy import Connection
 
 from sealbook.clock import Clock
 from sealbook.errors import Conflict, UnknownOutcome
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.types import in_utc
 from sealbook.ledger.events import projections
 from sealbook.ledger.events.lag import Lag
 from sealbook.ledger.events.port import Backlog, EventFeed, FeedEvent
 from sealbook.ledger.events.projections import ProjectionState, Worker
 from sealbook.ledger.events.replay import Replayed, replay
 from sealbook.ledger.events.watch import LISTEN_SECONDS
-from sealbook.ledger.types import in_utc
 from sealbook.model.run_snapshot import RunSnapshot
 
 BATCH = 5_000

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Select, Text, bindparam, cast, select
 
+from sealbook.ledger.db.types import utc_text
 from sealbook.ledger.events.tables import run_event
-from sealbook.ledger.types import utc_text
 from sealbook.model.events import RunEvent
 
 _encoder = msgspec.json.Encoder(order="deterministic")

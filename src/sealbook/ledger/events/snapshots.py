@@ -9,7 +9,7 @@ from typing import cast
 
 from sqlalchemy import Connection, Executable, bindparam, delete, func, select
 
-from sealbook.ledger.bulk import encode_rows, incoming, insert_rows, update_rows
+from sealbook.ledger.db.bulk import encode_rows, incoming, insert_rows, update_rows
 from sealbook.ledger.events.port import FeedEvent
 from sealbook.ledger.events.replay import Replayed
 from sealbook.ledger.events.tables import projection, retired_run, run_snapshot

@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 
 from sealbook.clock import Clock
 from sealbook.errors import InvalidInput
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.types import in_utc
 from sealbook.ledger.events import snapshots
 from sealbook.ledger.events.append import append_all, append_one
 from sealbook.ledger.events.feed import fetch_feed, measure_backlog
@@ -21,7 +22,6 @@ from sealbook.ledger.events.retention import RetiredRun, retire
 from sealbook.ledger.events.rows import read_events
 from sealbook.ledger.events.snapshots import ProjectedRun, RunSnapshots
 from sealbook.ledger.events.watch import follow, watch
-from sealbook.ledger.types import in_utc
 from sealbook.model.events import MAX_SEQ, RunEvent
 from sealbook.model.run_snapshot import RunSnapshot
 from sealbook.model.verdict import check_text

@@ -17,8 +17,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from sealbook.ledger.tables import ONLY_ON, metadata
-from sealbook.ledger.types import Name, UtcTimestamp
+from sealbook.ledger.db.tables import ONLY_ON, metadata
+from sealbook.ledger.db.types import Name, UtcTimestamp
 
 # JSON is kept as the text that it came as. PostgreSQL's jsonb would turn 1e23 into another number; so would
 # a column that SQLite takes for a numeric one, 0.0.

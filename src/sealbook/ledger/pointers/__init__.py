@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sealbook.clock import Clock
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
 from sealbook.ledger.pointers.conditions import PointerFilters
 from sealbook.ledger.pointers.cuts import CutWrites
 from sealbook.ledger.pointers.plan import PlanReads

@@ -26,11 +26,12 @@ from sqlalchemy import (
 )
 
 from sealbook.errors import InvalidInput
+from sealbook.ledger.db.queries import same
+from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.db.types import json_text
 from sealbook.ledger.pointers.tables import authority_change, cut, pointer
-from sealbook.ledger.reads import KeyFilters, matching
-from sealbook.ledger.state_rows import same
-from sealbook.ledger.tables import KEY, attempt, partition_state
-from sealbook.ledger.types import json_text
+from sealbook.ledger.states.reader import KeyFilters, matching
+from sealbook.ledger.states.tables import attempt, partition_state
 from sealbook.model import Outcome, RunId, Status
 from sealbook.model.keys import check_customer_id
 from sealbook.model.publication import Action

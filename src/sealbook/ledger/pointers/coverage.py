@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, case, select, true
 
+from sealbook.ledger.db.queries import same
+from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.pointers.conditions import CURRENT, POINTED, READABLE, pointer_of
 from sealbook.ledger.pointers.tables import pointer
-from sealbook.ledger.state_rows import same
-from sealbook.ledger.tables import KEY, partition_state
+from sealbook.ledger.states.tables import partition_state
 from sealbook.model import RunId, Status
 from sealbook.model.publication import Coverage, CoverageKind
 

@@ -9,13 +9,13 @@ from sqlalchemy import Connection, delete, insert, not_, select
 
 from sealbook.clock import Clock
 from sealbook.errors import Conflict
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.types import in_utc
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import READABLE
 from sealbook.ledger.pointers.published import unknown_cut
 from sealbook.ledger.pointers.tables import cut
 from sealbook.ledger.pointers.writes import Announce
-from sealbook.ledger.types import in_utc
 from sealbook.model.publication import Cut, check_cut_name
 from sealbook.model.verdict import check_text
 

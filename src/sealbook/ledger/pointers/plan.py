@@ -8,7 +8,9 @@ from typing import Any, Unpack
 
 from sqlalchemy import FromClause, Select, and_, case, func, not_, or_, select
 
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.queries import same, stream
+from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.pointers.conditions import (
     ACTION,
     AGREES,
@@ -21,9 +23,7 @@ from sealbook.ledger.pointers.conditions import (
     pointer_of,
 )
 from sealbook.ledger.pointers.tables import BY_QUERY, load_record, pointer, warehouse_version
-from sealbook.ledger.reads import stream
-from sealbook.ledger.state_rows import same
-from sealbook.ledger.tables import KEY, partition_state
+from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey, Status
 from sealbook.model.publication import Action, Difference, PlanItem, Pointer, PointerStatus
 

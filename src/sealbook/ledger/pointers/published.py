@@ -13,7 +13,9 @@ from typing import Unpack
 from sqlalchemy import ColumnElement, and_, false, not_, select
 
 from sealbook.errors import InvalidInput, NotFound
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.queries import at_key, same, stream
+from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.pointers.conditions import (
     AT_CUT,
     CURRENT,
@@ -24,9 +26,7 @@ from sealbook.ledger.pointers.conditions import (
 )
 from sealbook.ledger.pointers.coverage import covered, every_partition, known, left_out_if_behind
 from sealbook.ledger.pointers.tables import BY_QUERY, STAGED, cut, load_record, pointer, removal
-from sealbook.ledger.reads import at_key, stream
-from sealbook.ledger.state_rows import same
-from sealbook.ledger.tables import KEY, partition_state
+from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.keys import check_date, check_key, check_name
 from sealbook.model.publication import Coverage, CoverageKind, Cut, LoadRecord, Pointer, Published

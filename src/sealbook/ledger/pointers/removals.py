@@ -30,15 +30,14 @@ from sqlalchemy import (
 
 from sealbook.clock import Clock
 from sealbook.errors import InvalidInput
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.queries import same, stream
+from sealbook.ledger.db.types import UtcTimestamp, in_utc
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import AT_CUT, OPEN, SUCCESS
 from sealbook.ledger.pointers.rows import batch
 from sealbook.ledger.pointers.tables import ARTIFACT, cut, load_record, pointer, removal
-from sealbook.ledger.reads import stream
-from sealbook.ledger.state_rows import same
-from sealbook.ledger.tables import partition_state
-from sealbook.ledger.types import UtcTimestamp, in_utc
+from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.publication import Artifact
 

@@ -31,7 +31,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateTable
 
-from sealbook.ledger.bulk import Rows, insert_rows
+from sealbook.ledger.db.bulk import Rows, insert_rows
+from sealbook.ledger.db.queries import same
 from sealbook.ledger.pointers.conditions import AGREES, PointerFilters, changed_keys, pointer_of
 from sealbook.ledger.pointers.tables import (
     ARTIFACT,
@@ -41,8 +42,7 @@ from sealbook.ledger.pointers.tables import (
     pointer,
     warehouse_version,
 )
-from sealbook.ledger.state_rows import same
-from sealbook.ledger.tables import partition_state
+from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.publication import Artifact, PointerHidden, Staged
 

@@ -14,8 +14,8 @@ from sqlalchemy import (
     Text,
 )
 
-from sealbook.ledger.tables import KEY, key_columns, metadata
-from sealbook.ledger.types import RunIdText, UtcTimestamp
+from sealbook.ledger.db.tables import KEY, key_columns, metadata
+from sealbook.ledger.db.types import RunIdText, UtcTimestamp
 
 ARTIFACT = (*KEY, "run_id", "schema_version")
 """What identifies an artifact."""

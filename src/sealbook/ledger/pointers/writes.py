@@ -15,14 +15,14 @@ from sqlalchemy import Connection, and_, case, not_, or_, select, true
 
 from sealbook.clock import Clock
 from sealbook.errors import Conflict, InvalidInput
-from sealbook.ledger.engine import Database
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.queries import same
+from sealbook.ledger.db.types import in_utc
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import SUCCESS, PointerFilters, pointer_of
 from sealbook.ledger.pointers.rows import batch
 from sealbook.ledger.pointers.tables import load_record, pointer, removal
-from sealbook.ledger.state_rows import same
-from sealbook.ledger.tables import partition_state
-from sealbook.ledger.types import in_utc
+from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.publication import PointerMove, PointerPublished, Staged, SwapResult
 

@@ -1,0 +1,1 @@
+"""The plumbing under the ledger: engine, dialects, bulk rows, types, migrations, roles."""

@@ -1,0 +1,184 @@
+"""Many rows in few statements, the quick way of each database.
+
+PostgreSQL takes the rows as one JSON parameter and works on them as a table. SQLite reads keys the same way,
+but parses JSON once for each column, so wide rows go through the driver's executemany, which is quick there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    Connection,
+    Date,
+    Executable,
+    FromClause,
+    Insert,
+    Table,
+    Text,
+    Update,
+    bindparam,
+    cast,
+    column,
+    func,
+    insert,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql import JSONB
+
+from sealbook.ledger.db.row_statements import EachRow, Values
+from sealbook.ledger.db.types import RunIdText, StatusName, UtcTimestamp, day_text, json_text, utc_text
+
+Rows = Sequence[Sequence[Any]]
+"""Rows with a value for every column of a table, in the table's order."""
+
+OR_FAIL = "OR FAIL"
+"""For SQLite, where a refused row ends the whole transaction: then no journal is kept for each statement."""
+
+# PostgreSQL takes at most 256 MB of JSON in one parameter, and its arrays have bounds of their own.
+_ROWS_A_STATEMENT = 5_000
+_CHARACTERS_A_STATEMENT = 50_000_000
+
+
+def incoming(dialect: str, columns: Iterable[Column[Any]]) -> FromClause:
+    """Return the rows of the parameter `rows` as a table with the names and types of the given columns."""
+    rows = bindparam("rows", type_=Text)
+    if dialect == "postgresql":
+        return (
+            func.jsonb_to_recordset(cast(rows, JSONB))
+            .table_valued(*(column(each.name, each.type) for each in columns))
+            .render_derived(name="incoming", with_types=True)
+        )
+    row = func.json_each(rows).table_valued(column("value"), name="row")
+    return select(
+        *(
+            type_coerce(func.json_extract(row.c.value, f"$.{each.name}"), each.type).label(each.name)
+            for each in columns
+        )
+    ).subquery("incoming")
+
+
+def encode_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the parameter that `incoming` reads."""
+    return {"rows": json_text(list(rows))}
+
+
+def insert_rows(connection: Connection, table: Table, rows: Rows) -> None:
+    """Insert rows."""
+    if connection.dialect.name == "postgresql":
+        _execute_incoming(connection, _insert_incoming(table), table, rows)
+    else:
+        _execute_each(connection, _insert_each(table), table, rows)
+
+
+def update_rows(connection: Connection, table: Table, rows: Rows, columns: tuple[str, ...]) -> None:
+    """Update these columns of the rows that have these primary keys."""
+    if connection.dialect.name == "postgresql":
+        _execute_incoming(connection, _update_incoming(table, columns), table, rows)
+    else:
+        _execute_each(connection, _update_each(table, columns), table, rows)
+
+
+def upsert_rows(connection: Connection, table: Table, rows: Rows, columns: tuple[str, ...]) -> None:
+    """Insert rows on SQLite; where a primary key is there already, update these columns of its row."""
+    _execute_each(connection, _upsert_each(table, columns), table, rows)
+
+
+def _execute_incoming(connection: Connection, statement: Executable, table: Table, rows: Rows) -> None:
+    names = [each.name for each in table.c]
+    texts = [json_text(dict(zip(names, row, strict=True))) for row in rows]
+    for page in _pages(texts):
+        connection.execute(statement, {"rows": f"[{','.join(page)}]"})
+
+
+def _pages(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Cut texts into pages that one statement can take."""
+    start = room = 0
+    for end, text in enumerate(texts):
+        if end > start and (len(text) > room or end - start == _ROWS_A_STATEMENT):
+            yield texts[start:end]
+            start = end
+        if start == end:
+            room = _CHARACTERS_A_STATEMENT
+        room -= len(text)
+    if texts:
+        yield texts[start:]
+
+
+@cache
+def _insert_incoming(table: Table) -> Executable:
+    rows = incoming("postgresql", table.c)
+    return insert(table).from_select([each.name for each in table.c], select(*rows.c))
+
+
+@cache
+def _update_incoming(table: Table, columns: tuple[str, ...]) -> Executable:
+    rows = incoming("postgresql", table.c)
+    same = [each == rows.c[each.name] for each in table.primary_key]
+    return update(table).where(*same).values({name: rows.c[name] for name in columns})
+
+
+@cache
+def _insert_each(table: Table) -> EachRow:
+    return EachRow(table, lambda values: insert(table).prefix_with(OR_FAIL).values(values))
+
+
+@cache
+def _update_each(table: Table, columns: tuple[str, ...]) -> EachRow:
+    def build(values: Values) -> Update:
+        same = [each == values[each.name] for each in table.primary_key]
+        changes = {name: values[name] for name in columns}
+        return update(table).prefix_with(OR_FAIL).where(*same).values(changes)
+
+    return EachRow(table, build)
+
+
+@cache
+def _upsert_each(table: Table, columns: tuple[str, ...]) -> EachRow:
+    def build(values: Values) -> Insert:
+        statement = sqlite.insert(table).prefix_with(OR_FAIL).values(values)
+        changes = {name: statement.excluded[name] for name in columns}
+        return statement.on_conflict_do_update(index_elements=table.primary_key, set_=changes)
+
+    return EachRow(table, build)
+
+
+def _execute_each(connection: Connection, statement: EachRow, table: Table, rows: Rows) -> None:
+    text, parameters = statement.prepare([_stored(table, row) for row in rows])
+    connection.exec_driver_sql(text, parameters)
+
+
+def _stored(table: Table, row: Sequence[Any]) -> list[Any]:
+    """Return the values of a row as SQLite stores them."""
+    values = list(row)
+    for index, convert in _conversions(table):
+        if values[index] is not None:
+            values[index] = convert(values[index])
+    return values
+
+
+@cache
+def _conversions(table: Table) -> list[tuple[int, Callable[[Any], str]]]:
+    conversions = ((index, _stored_as(each)) for index, each in enumerate(table.c))
+    return [(index, convert) for index, convert in conversions if convert is not None]
+
+
+def _stored_as(each: Column[Any]) -> Callable[[Any], str] | None:
+    """Return how a column's values become what SQLite stores; None where they are stored as they are."""
+    match each.type:
+        case UtcTimestamp():
+            return utc_text
+        case Date():
+            return day_text
+        case JSON():
+            return json_text
+        case RunIdText() | StatusName():
+            return str.__str__  # the text alone: the driver is slow at subclasses of str
+    return None

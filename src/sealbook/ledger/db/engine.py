@@ -1,0 +1,254 @@
+"""From a URL to a database, and the few places where SQLite and PostgreSQL differ."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from sealbook.errors import (
+    ConfigError,
+    NotMigrated,
+    Permanent,
+    SealbookError,
+    Transient,
+    UnknownOutcome,
+)
+from sealbook.ledger.db.types import json_text
+from sealbook.ledger.db.urls import parse_url, printable
+
+T = TypeVar("T")
+
+SQLITE_BUSY_SECONDS = 600.0
+"""How long a writer on SQLite waits for the others before it gives up."""
+
+_SQLITE_CACHE_KB = 16_000  # what the writes of a batch touch stays in memory until its commit
+
+_PAUSES_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6)  # before each further try
+_WRITES = "sealbook_writes"
+_COMMON: dict[str, Any] = {"hide_parameters": True, "json_serializer": json_text}
+
+_POSTGRESQL_ROLLED_BACK = ("40001", "40P01")  # serialization failure, deadlock: surely not committed
+_POSTGRESQL_DENIED = ("42501",)
+_POSTGRESQL_NO_TABLE = ("42P01", "3F000")
+
+
+class Database:
+    """A connection pool that knows how to read, and how to write with a known outcome."""
+
+    def __init__(self, url: str) -> None:
+        self.url = parse_url(url)
+        self.dialect = self.url.get_backend_name()
+        self.in_memory = self.dialect == "sqlite" and self.url.database in (None, "", ":memory:")
+        self.engine = (
+            _sqlite_engine(self.url, self.in_memory)
+            if self.dialect == "sqlite"
+            else _postgresql_engine(self.url)
+        )
+        self.autocommit = (
+            self.engine if self.dialect == "sqlite" else _postgresql_engine(self.url, autocommit=True)
+        )
+        self.kept: deque[Any] = deque()
+        """Means of short writes that wait for the next one; each has a connection out of `autocommit`."""
+
+    def __str__(self) -> str:
+        return printable(self.url)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Yield a connection to read with; each statement sees one instant."""
+        with self._translated(), self.engine.connect() as connection:
+            yield connection
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Do the work in one transaction; do it again if it surely left no trace the first time.
+
+        A connection lost before the commit was sent, a deadlock and a serialization failure leave no trace.
+        One lost during the commit may or may not have: that is UnknownOutcome.
+        """
+        return self.repeated(lambda: self._write_once(work))
+
+    def repeated(self, once: Callable[[], T]) -> T:
+        """Do a thing, and again after a pause if the database was not reached or surely took it back."""
+        pauses = iter(_PAUSES_SECONDS)
+        while True:
+            try:
+                return once()
+            except DBAPIError as error:
+                may_repeat = self._unanswered(error) or _sqlstate(error) in _POSTGRESQL_ROLLED_BACK
+                pause = next(pauses, None) if may_repeat else None
+                if pause is None:
+                    raise self._translate(error) from error
+            except PoolTimeout as error:
+                raise self._all_in_use() from error
+            time.sleep(pause * random.uniform(0.5, 1.0))
+
+    def _write_once(self, work: Callable[[Connection], T]) -> T:
+        with self.engine.connect().execution_options(**{_WRITES: True}) as connection:
+            transaction = connection.begin()
+            try:
+                result = work(connection)
+            except BaseException:
+                transaction.rollback()
+                raise
+            try:
+                transaction.commit()
+            except DBAPIError as error:
+                if self._unanswered(error):
+                    raise UnknownOutcome(
+                        f"the connection to {self} was lost during commit: the write may have happened",
+                        remedy="Deliver verdicts again: each counts once. After a control action, look at"
+                        " the state first: `sealbook state inspect`.",
+                    ) from error
+                raise
+            return result
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self.kept:
+            self.kept.pop().close()
+        self.engine.dispose()
+        self.autocommit.dispose()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise self._translate(error) from error
+        except PoolTimeout as error:
+            raise self._all_in_use() from error
+
+    def _all_in_use(self) -> Transient:
+        return Transient(
+            f"all connections to {self} are in use",
+            remedy="Read iterators to their end, or let go of them; then try again.",
+        )
+
+    def _translate(self, error: DBAPIError) -> SealbookError:
+        """Say what a driver's error means: the one place where that is decided."""
+        state = _sqlstate(error)
+        cause = str(error.orig).strip()
+        if state in _POSTGRESQL_DENIED:
+            return Permanent(
+                f"{self} refused: {cause}",
+                remedy="Connect as a user with the right role; `sealbook ledger grant` creates the roles.",
+            )
+        if state in _POSTGRESQL_NO_TABLE:
+            return NotMigrated(f"{self} lacks a table: {cause}", remedy="Run `sealbook ledger migrate`.")
+        match _sqlite_code(error):
+            case sqlite3.SQLITE_CANTOPEN:
+                return ConfigError(
+                    f"{self} cannot be opened: {cause}",
+                    remedy="Name a file that exists or can be created, in a folder that can be written to.",
+                )
+            case sqlite3.SQLITE_NOTADB:
+                return ConfigError(f"{self} is not a SQLite database", remedy="Name another file.")
+            case sqlite3.SQLITE_READONLY:
+                return Permanent(
+                    f"{self} cannot be written: {cause}",
+                    remedy="Get the right to write the file and its folder.",
+                )
+        if self._is_operational(error):
+            return Transient(f"{self} did not answer: {cause}", remedy="Check the database, then try again.")
+        return Permanent(f"{self} refused: {cause}")
+
+    def _unanswered(self, error: DBAPIError) -> bool:
+        """Tell whether PostgreSQL was not reached, or was lost before it said how a statement ended."""
+        return self.dialect == "postgresql" and (
+            error.connection_invalidated or (_sqlstate(error) is None and self._is_operational(error))
+        )
+
+    def _is_operational(self, error: DBAPIError) -> bool:
+        return isinstance(error.orig, self.engine.dialect.loaded_dbapi.OperationalError)
+
+
+def _sqlstate(error: DBAPIError) -> str | None:
+    return getattr(error.orig, "sqlstate", None)
+
+
+def _sqlite_code(error: DBAPIError) -> int | None:
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF  # the primary code, without its extension
+
+
+def _postgresql_engine(url: URL, *, autocommit: bool = False) -> Engine:
+    # A dead peer is noticed; times are UTC whatever the server's zone. What the URL says comes first.
+    options = f"-c timezone=utc {url.query.get('options', '')}".strip()
+    defaults = {"connect_timeout": "10", "keepalives_idle": "30"}
+    connect_args = {name: url.query.get(name, value) for name, value in defaults.items()}
+    connect_args["options"] = options
+    # A statement that commits by itself is repeated when its connection is lost: no need to try that first,
+    # and it leaves nothing to roll back.
+    way: dict[str, Any] = (
+        {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
+        if autocommit
+        else {"isolation_level": "READ COMMITTED", "pool_pre_ping": True}
+    )
+    return create_engine(url, **_COMMON, connect_args=connect_args, **way)
+
+
+def _sqlite_engine(url: URL, in_memory: bool) -> Engine:
+    options: dict[str, Any] = {"pool_timeout": SQLITE_BUSY_SECONDS}
+    if in_memory:
+        # One connection is the database, and serves one thread after the other.
+        options |= {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0}
+    else:
+        _check_folder(url)
+        options |= {"max_overflow": -1}  # whoever must wait, waits for the database
+    engine = create_engine(
+        url,
+        **_COMMON,
+        **options,
+        connect_args={"timeout": SQLITE_BUSY_SECONDS, "check_same_thread": False},
+    )
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # transactions begin where we say, below
+        if not in_memory:
+            _switch_to_wal(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")  # batches are of bounded size
+        connection.execute(f"PRAGMA cache_size = -{_SQLITE_CACHE_KB}")
+
+    @event.listens_for(engine, "begin")
+    def _on_begin(connection: Connection) -> None:
+        # A writer takes its lock at once: it waits for its turn, and never fails for having read first.
+        writes = connection.get_execution_options().get(_WRITES, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _check_folder(url: URL) -> None:
+    folder = Path(str(url.database)).parent
+    if not folder.is_dir():
+        raise ConfigError(
+            f"the ledger's folder {folder} does not exist", remedy=f"Create it: mkdir -p {folder}"
+        )
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Let readers and the writer work at once; the switch itself does not wait for a lock, so this does."""
+    deadline = time.monotonic() + SQLITE_BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return

@@ -1,0 +1,142 @@
+"""The validator's port: verdicts, applied in bulk, each exactly once (R-STATE-5, R-STATE-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import cache
+
+from sqlalchemy import Connection, Executable, select
+
+from sealbook.clock import Clock
+from sealbook.errors import Conflict, InvalidInput
+from sealbook.ledger.db.bulk import encode_rows, incoming, insert_rows
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.queries import same
+from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.db.types import in_utc
+from sealbook.ledger.events.append import append
+from sealbook.ledger.states import rows as state_rows
+from sealbook.ledger.states.tables import attempt
+from sealbook.model import PartitionKey, PartitionState, Verdict, next_state
+from sealbook.model.events import RunEvent
+from sealbook.model.pipeline_events import partition_judged
+
+
+class VerdictWrites:
+    """The port of the validator, the only one that judges."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def judge(self, verdicts: Iterable[Verdict]) -> list[PartitionState]:
+        """Apply verdicts in one transaction, all or none, and return the states in the order given.
+
+        A verdict delivered again changes nothing. One that contradicts what is recorded is a Conflict.
+        """
+        batch = list(verdicts)
+        for verdict in batch:
+            if not isinstance(verdict, Verdict):
+                raise InvalidInput.of("verdict", verdict, "a Verdict")
+        if not batch:
+            return []
+        return self._database.write(lambda connection: _judge(connection, batch, self._clock))
+
+
+_Identity = tuple[PartitionKey, str, str | None]
+"""Key, run_id and revalidation_id: what makes a judgement this one; deliver it twice and it counts once."""
+
+_Finding = tuple[str, str | None, int | None]
+"""Outcome, schema_version and record_count: what two deliveries of one judgement must agree on."""
+
+
+def _judge(connection: Connection, verdicts: Sequence[Verdict], clock: Clock) -> list[PartitionState]:
+    states = state_rows.hold(connection, {verdict.key for verdict in verdicts}, in_utc(clock()))
+    at = in_utc(clock())  # once the locks are held, so that a later attempt has a later time
+    recorded = _recorded(connection, [each for each in verdicts if states[each.key].attempt_count])
+    results: list[PartitionState] = []
+    changed: dict[PartitionKey, PartitionState] = {}
+    attempts: list[tuple[object, ...]] = []
+    events: list[RunEvent] = []
+    for verdict in verdicts:
+        key = verdict.key
+        state = states[key]
+        finding = _finding(verdict)
+        known = recorded.setdefault((key, verdict.run_id, verdict.revalidation_id), finding)
+        if known is finding:
+            states[key] = changed[key] = state = next_state(state, verdict, at)
+            attempts.append(_attempt_row(verdict, state.attempt_count, at))
+            events.append(partition_judged(verdict, attempt=state.attempt_count, state=state))
+        elif known != finding:
+            raise _conflict(verdict, known)
+        results.append(state)
+    if attempts:
+        state_rows.write_held(connection, changed.values())
+        insert_rows(connection, attempt, attempts)
+        append(connection, events, at)
+    return results
+
+
+def _recorded(connection: Connection, verdicts: Sequence[Verdict]) -> dict[_Identity, _Finding]:
+    """Return what was found earlier about the runs that are judged now."""
+    if not verdicts:
+        return {}
+    runs = {(verdict.key, verdict.run_id) for verdict in verdicts}
+    asked = encode_rows(state_rows.key_row(key) | {"run_id": run_id} for key, run_id in runs)
+    rows = connection.execute(_recorded_findings(connection.dialect.name), asked)
+    return {
+        (PartitionKey(*row[:4]), row.run_id, row.revalidation_id): (
+            row.outcome,
+            row.schema_version,
+            row.record_count,
+        )
+        for row in rows
+    }
+
+
+@cache
+def _recorded_findings(dialect: str) -> Executable:
+    asked = incoming(dialect, [attempt.c[name] for name in (*KEY, "run_id")])
+    names = (*KEY, "run_id", "revalidation_id", "outcome", "schema_version", "record_count")
+    return select(*(attempt.c[name] for name in names)).join(asked, same(attempt, asked, "run_id"))
+
+
+def _finding(verdict: Verdict) -> _Finding:
+    return str.__str__(verdict.outcome), verdict.schema_version, verdict.record_count
+
+
+def _attempt_row(verdict: Verdict, number: int, at: datetime) -> tuple[object, ...]:
+    """Return the values of an attempt in the order of its columns."""
+    return (
+        verdict.key.source,
+        verdict.key.customer_id,
+        verdict.key.query_name,
+        verdict.key.logical_date,
+        number,
+        verdict.run_id,
+        str.__str__(verdict.outcome),
+        verdict.schema_version,
+        verdict.record_count,
+        verdict.error_message,
+        verdict.validator_version,
+        verdict.checks,
+        verdict.revalidation_id,
+        at,
+    )
+
+
+def _conflict(verdict: Verdict, known: _Finding) -> Conflict:
+    again = f" under revalidation {verdict.revalidation_id}" if verdict.revalidation_id else ""
+    return Conflict(
+        f"{verdict.key} run {verdict.run_id} was judged before{again}: recorded {_said(known)},"
+        f" delivered {_said(_finding(verdict))}",
+        remedy="To judge a run again on purpose, give the verdict a revalidation_id of its own.",
+    )
+
+
+def _said(finding: _Finding) -> str:
+    outcome, schema_version, record_count = finding
+    if schema_version is None:
+        return outcome
+    return f"{outcome} (schema_version {schema_version}, {record_count} records)"

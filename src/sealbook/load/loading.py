@@ -1,0 +1,244 @@
+"""One go of the loader: artifacts are staged on Spark, and pointers swapped in batches while that goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from sealbook.errors import Conflict, Transient
+from sealbook.ledger.pointers import Pointers
+from sealbook.load.orders import Order, lay_out
+from sealbook.load.results import Loaded, LoadEnding, OnProgress, unheard
+from sealbook.load.staging import (
+    BLOCK_BYTES,
+    PART_BYTES,
+    Kept,
+    NotStaged,
+    Stager,
+    StagingResult,
+    WrittenPart,
+)
+from sealbook.model.contract import Query
+from sealbook.model.publication import Action, Artifact, Staged, SwapResult
+from sealbook.raw import RawStore
+from sealbook.spark.garbage import older_left_alone
+from sealbook.spark.session import task_tries
+from sealbook.spark.tasks import run_tasks
+from sealbook.warehouse.encoding import digest_of
+from sealbook.warehouse.layout import location_of
+from sealbook.warehouse.store import ArtifactStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sealbook.load.loader import LoadPlan
+
+# A swap competes with the tasks for the cores, so swaps are few; what a kill undoes is a batch at most.
+_BATCH = 5_000
+_LONGEST_WAIT_SECONDS = 10.0
+
+_ENDINGS = {
+    "loaded": (LoadEnding.LOADED, None),
+    "replaced": (LoadEnding.REPLACED, None),
+    "unchanged": (LoadEnding.UNCHANGED, None),
+    "moved": (LoadEnding.SKIPPED, "its authority moved on since the plan"),
+    "removed": (
+        LoadEnding.SKIPPED,
+        "a clean-up took its artifact away; the next load stages it",
+    ),
+    "miscounted": (LoadEnding.FAILED, "its artifact has another number of records than was accepted"),
+}
+"""The fields of SwapResult, and what each says of a partition."""
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What has come back of an order so far."""
+
+    outstanding: int
+    parts: list[WrittenPart] = field(default_factory=list)
+    has_failed: bool = False
+
+
+class Loading:
+    """Carries out one plan."""
+
+    def __init__(
+        self,
+        pointers: Pointers,
+        queries: Mapping[tuple[str, str], Query],
+        spark: SparkSession,
+        raw: RawStore,
+        artifacts: ArtifactStore,
+        plan: LoadPlan,
+        on_progress: OnProgress = unheard,
+        *,
+        part_bytes: int = PART_BYTES,
+        block_bytes: int = BLOCK_BYTES,
+    ) -> None:
+        self._pointers = pointers
+        self._spark = spark
+        self._on_progress = on_progress
+        self._stager = Stager(raw, artifacts, task_tries(spark), part_bytes, block_bytes)
+        self._orders = list(_orders(plan))
+        cores = spark.sparkContext.defaultParallelism
+        self._layout = lay_out(self._orders, queries, raw, cores=cores, part_bytes=part_bytes)
+        self._gathered = {ordinal: _Gathered(units) for ordinal, units in self._layout.units.items()}
+        self._batch: list[Staged] = []
+        self._swapped = time.monotonic()
+
+    def results(self) -> Generator[list[Loaded], None, None]:
+        """Yield what came of each order, once the ledger has it."""
+        with older_left_alone():
+            yield from self._results()
+
+    def _results(self) -> Iterator[list[Loaded]]:
+        if self._layout.refused:
+            yield [self._failed(self._orders[each.ordinal], each.reason) for each in self._layout.refused]
+        try:
+            with closing(run_tasks(self._spark, self._layout.tasks, self._stager)) as staged:
+                for results in staged:
+                    done = list(self._take(results))
+                    if self._is_due():
+                        done += self._swap()
+                    if done:
+                        yield done
+        except (PySparkException, Py4JError) as error:
+            yield self._swap()
+            raise Transient(f"Spark gave up: {_first_line(error)}", remedy="Load again.") from error
+        yield self._swap()
+
+    def _take(self, results: Iterable[StagingResult]) -> Iterator[Loaded]:
+        """Note what a task has staged; yield the orders that end without a swap."""
+        for result in results:
+            order = self._orders[result.ordinal]
+            gathered = self._gathered[result.ordinal]
+            gathered.outstanding -= 1
+            if isinstance(result, Kept):
+                if order.digest is None:
+                    raise AssertionError(f"{order.artifact} was kept, but has no load record")
+                yield from self._complete(order, order.digest, result.bytes, result.parts, is_kept=True)
+            elif isinstance(result, NotStaged):
+                if not gathered.has_failed:
+                    yield self._failed(order, result.reason)
+                gathered.has_failed = True
+            else:
+                gathered.parts.extend(result.parts)
+                if not gathered.outstanding and not gathered.has_failed:
+                    yield from self._complete_parts(order, gathered.parts)
+
+    def _complete_parts(self, order: Order, parts: list[WrittenPart]) -> Iterator[Loaded]:
+        parts.sort(key=lambda part: part.number)
+        rows = sum(part.rows for part in parts)
+        if rows != order.record_count:
+            yield self._failed(order, f"it has {rows} rows, but was accepted with {order.record_count}")
+            return
+        digest = digest_of([part.sha256 for part in parts])
+        if order.digest not in (None, digest):
+            yield self._failed(
+                order,
+                f"staged again it has digest {digest}, but was loaded before with {order.digest}:"
+                " its contract, or pyarrow, is another by now",
+            )
+            return
+        yield from self._complete(order, digest, sum(part.bytes for part in parts), len(parts), is_kept=False)
+
+    def _complete(
+        self, order: Order, digest: str, size: int, parts: int, *, is_kept: bool
+    ) -> Iterator[Loaded]:
+        self._on_progress(1, rows=order.record_count, size=size)
+        if order.planned_version is None:
+            yield _loaded(
+                order.artifact,
+                LoadEnding.UNCHANGED if is_kept else LoadEnding.REBUILT,
+                record_count=order.record_count,
+                size=size,
+            )
+            return
+        self._batch.append(
+            Staged(
+                order.artifact,
+                order.planned_version,
+                record_count=order.record_count,
+                bytes=size,
+                digest=digest,
+                location=location_of(order.artifact),
+                parts=parts,
+            )
+        )
+
+    def _is_due(self) -> bool:
+        return len(self._batch) >= _BATCH or time.monotonic() - self._swapped >= _LONGEST_WAIT_SECONDS
+
+    def _swap(self) -> list[Loaded]:
+        """Publish what is staged, in batches of bounded size."""
+        waiting, self._batch = self._batch, []
+        results = [
+            result
+            for start in range(0, len(waiting), _BATCH)
+            for result in self._publish(waiting[start : start + _BATCH])
+        ]
+        self._swapped = time.monotonic()
+        return results
+
+    def _publish(self, batch: list[Staged]) -> list[Loaded]:
+        try:
+            return _swap_results(batch, self._pointers.swap(batch))
+        except Conflict as error:
+            # Another load recorded other bytes since the plan: find the partition, and publish the rest.
+            if len(batch) == 1:
+                return [_loaded(batch[0].artifact, LoadEnding.FAILED, reason=str(error))]
+            half = len(batch) // 2
+            return [*self._publish(batch[:half]), *self._publish(batch[half:])]
+
+    def _failed(self, order: Order, reason: str) -> Loaded:
+        self._on_progress(1, rows=0, size=0)
+        return _loaded(order.artifact, LoadEnding.FAILED, reason=reason)
+
+
+def _orders(plan: LoadPlan) -> Iterator[Order]:
+    for item in plan.items:
+        if item.action is Action.HIDE:
+            continue
+        if item.run_id is None or item.schema_version is None or item.record_count is None:
+            raise AssertionError(f"{item.key} is to be loaded, but its state names no run")
+        artifact = Artifact(item.key, item.run_id, item.schema_version)
+        yield Order(artifact, item.record_count, item.digest, item.planned_version)
+    for record in plan.again:
+        yield Order(record.artifact, record.record_count, record.digest, planned_version=None)
+
+
+def _swap_results(batch: Iterable[Staged], swapped: SwapResult) -> list[Loaded]:
+    staged = {each.key: each for each in batch}
+    return [
+        _loaded(
+            staged[key].artifact,
+            ending,
+            record_count=staged[key].record_count,
+            size=staged[key].bytes,
+            reason=reason,
+        )
+        for name, (ending, reason) in _ENDINGS.items()
+        for key in getattr(swapped, name)
+    ]
+
+
+def _loaded(
+    artifact: Artifact,
+    ending: LoadEnding,
+    *,
+    record_count: int = 0,
+    size: int = 0,
+    reason: str | None = None,
+) -> Loaded:
+    return Loaded(artifact.key, ending, artifact.run_id, artifact.schema_version, record_count, size, reason)
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

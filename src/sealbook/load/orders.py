@@ -1,0 +1,133 @@
+"""What is to be staged, and how it is laid out over tasks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from sealbook.errors import SealbookError
+from sealbook.load.staging import PART_BYTES, NotStaged, StagingTask, piece_count
+from sealbook.model import PartitionKey
+from sealbook.model.contract import Contract, Query
+from sealbook.model.publication import Artifact
+from sealbook.raw import RawStore
+from sealbook.rows.units import Digest, Slice, Unit
+
+_PER_TASK = 250  # few enough that progress shows and a kill loses little
+_RECORDS_PER_TASK = 100_000
+# With fewer records a payload is hardly too large for one task; if it is all the same, it is only slow.
+_MAYBE_LARGE = 20_000
+_SIZES_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An artifact that is to be staged.
+
+    `digest` is that of an earlier load, if there was one. One without a `planned_version` is published
+    already, and only has to be there.
+    """
+
+    artifact: Artifact
+    record_count: int
+    digest: str | None
+    planned_version: int | None
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return self.artifact.key
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Tasks for a sequence of orders, which are named by their ordinals.
+
+    `units` says how many units each order has; `refused` has those that no contract can be found for.
+    """
+
+    tasks: list[StagingTask] = field(default_factory=list)
+    units: dict[int, int] = field(default_factory=dict)
+    refused: list[NotStaged] = field(default_factory=list)
+
+
+def lay_out(
+    orders: Sequence[Order],
+    queries: Mapping[tuple[str, str], Query],
+    raw: RawStore,
+    *,
+    cores: int,
+    part_bytes: int = PART_BYTES,
+) -> Layout:
+    """Lay orders out over tasks: bins of about equal weight, and a task for each piece of a large payload."""
+    layout = Layout()
+    large = _large(orders, raw, part_bytes)
+    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for ordinal, order in enumerate(orders):
+        groups[order.key.source, order.key.query_name, order.artifact.schema_version].append(ordinal)
+    for (source, query_name, version), ordinals in groups.items():
+        query = queries.get((source, query_name))
+        contract = query.contracts.get(version) if query else None
+        if contract is None:
+            reason = f"{source}/{query_name} has no contract for schema_version {version!r}"
+            layout.refused.extend(NotStaged(ordinal, reason) for ordinal in ordinals)
+            continue
+        for ordinal in (each for each in ordinals if each in large):
+            units = list(_pieces(ordinal, orders[ordinal], large[ordinal], part_bytes))
+            layout.tasks.extend(StagingTask(contract, (unit,)) for unit in units)
+            layout.units[ordinal] = len(units)
+        small = [each for each in ordinals if each not in large]
+        layout.tasks.extend(_bins(small, orders, contract, cores))
+        layout.units.update(dict.fromkeys(small, 1))
+    return layout
+
+
+def _large(orders: Sequence[Order], raw: RawStore, part_bytes: int) -> dict[int, int]:
+    """Return the size of each payload that has several pieces, of those that may be large."""
+
+    def size(ordinal: int) -> int:
+        artifact = orders[ordinal].artifact
+        try:
+            return raw.payload_size(artifact.key, artifact.run_id)
+        except SealbookError:
+            return 0  # the task that reads it will say what is wrong
+
+    candidates = [each for each, order in enumerate(orders) if order.record_count >= _MAYBE_LARGE]
+    if not candidates:
+        return {}
+    with ThreadPoolExecutor(_SIZES_AT_ONCE) as pool:
+        sizes = dict(zip(candidates, pool.map(size, candidates), strict=True))
+    return {ordinal: size for ordinal, size in sizes.items() if size > part_bytes}
+
+
+def _pieces(ordinal: int, order: Order, size: int, part_bytes: int) -> Iterator[Unit]:
+    """Yield the slices of a large payload, and its digest, which no slice can check."""
+    key, run_id = order.key, order.artifact.run_id
+    count = piece_count(size, part_bytes)
+    for piece in range(count):
+        start = piece * part_bytes
+        yield Slice(ordinal, key, run_id, piece, start, min(start + part_bytes, size))
+    yield Digest(ordinal, key, run_id, count)
+
+
+def _bins(
+    ordinals: Sequence[int], orders: Sequence[Order], contract: Contract, cores: int
+) -> Iterator[StagingTask]:
+    # A small plan is spread over all cores; a large one into tasks of bounded size.
+    per_task = min(_PER_TASK, max(len(ordinals) // (4 * cores), 1))
+    units: list[Unit] = []
+    known: dict[int, str] = {}
+    records = 0
+    for ordinal in ordinals:
+        order = orders[ordinal]
+        if units and (len(units) >= per_task or records + order.record_count > _RECORDS_PER_TASK):
+            yield StagingTask(contract, tuple(units), known)
+            units, known, records = [], {}, 0
+        units.append(Unit(ordinal, order.key, order.artifact.run_id))
+        if order.digest is not None:
+            known[ordinal] = order.digest
+        records += order.record_count
+    if units:
+        yield StagingTask(contract, tuple(units), known)

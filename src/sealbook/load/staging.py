@@ -1,0 +1,234 @@
+"""Staging in a task: sealed payloads become artifacts, each a pure function of its payload (R-WH-2).
+
+It is idempotent, so a task may be repeated, and two loads may stage the same at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import accumulate, islice
+from math import ceil
+
+from sealbook.errors import NotFound
+from sealbook.model.contract import Contract
+from sealbook.model.publication import Artifact
+from sealbook.raw import RawStore
+from sealbook.rows.blocks import Part
+from sealbook.rows.offending import JSON, TYPES
+from sealbook.rows.parser import RowParser
+from sealbook.rows.units import (
+    CorruptSeal,
+    Digest,
+    OtherVersion,
+    Reading,
+    Slice,
+    Spoilt,
+    Unit,
+    UnitReader,
+    Unreadable,
+)
+from sealbook.warehouse.encoding import digest_of, to_parquet
+from sealbook.warehouse.layout import is_part, location_of, part_path
+from sealbook.warehouse.store import ArtifactStore
+
+PART_BYTES = 64 * 1024 * 1024
+"""A payload is split at the first line that begins at each multiple of this: every piece is one part."""
+
+BLOCK_BYTES = 4 * 1024 * 1024
+"""Payloads are gathered up to this size and parsed at once: even a small parse has its price."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagingTask:
+    """Payloads of one contract, or pieces of large ones. `known` has the digests of those loaded before."""
+
+    contract: Contract
+    units: tuple[Unit, ...]
+    known: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPart:
+    """One part file of an artifact."""
+
+    number: int
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What came of a unit: the parts that it was written to. That of a digest has none."""
+
+    ordinal: int
+    parts: tuple[WrittenPart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The artifact of an earlier load was there, intact, and was left alone."""
+
+    ordinal: int
+    bytes: int
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotStaged:
+    """The unit cannot be staged, at least not now."""
+
+    ordinal: int
+    reason: str
+
+
+StagingResult = Written | Kept | NotStaged
+
+
+def piece_count(payload_bytes: int, part_bytes: int = PART_BYTES) -> int:
+    """Return into how many pieces a payload is split."""
+    return max(ceil(payload_bytes / part_bytes), 1)
+
+
+@dataclass(frozen=True)
+class Stager:
+    """All that a worker needs to stage. It holds no way to publish anything."""
+
+    raw: RawStore
+    artifacts: ArtifactStore
+    tries: int = 1
+    part_bytes: int = PART_BYTES
+    block_bytes: int = BLOCK_BYTES
+
+    def __call__(self, task: StagingTask) -> list[StagingResult]:
+        """Stage the units of a task; what fails is a result like the others. All is on disk at the end."""
+        results = list(self._stage(task))
+        self.artifacts.settle()
+        return results
+
+    def _stage(self, task: StagingTask) -> Iterator[StagingResult]:
+        version = task.contract.schema_version
+        wanted = []
+        for unit in task.units:
+            kept = self._kept(unit, _location(unit, version), task.known.get(unit.ordinal))
+            if kept is not None:
+                yield kept
+            else:
+                wanted.append(unit)
+        parser = RowParser(task.contract.columns)
+        gathered: list[_Texts] = []
+        size = 0
+        for reading in UnitReader(self.raw, version, self.tries).read_all(wanted, _attempt_number()):
+            reason = _obstacle(reading, version)
+            if reason is not None:
+                yield NotStaged(reading.unit.ordinal, reason)
+            elif isinstance(reading.unit, Digest):
+                yield Written(reading.unit.ordinal)
+            else:
+                gathered.append(_Texts(reading.unit, self._pieces(reading), reading.lines))
+                size += len(reading.data)
+            if size >= self.block_bytes:
+                yield from self._write(parser, version, gathered)
+                gathered, size = [], 0
+        if gathered:
+            yield from self._write(parser, version, gathered)
+
+    def _kept(self, unit: Unit, location: str, known: str | None) -> Kept | None:
+        """Look for the artifact of an earlier load; None if there is none, or it is not what was recorded."""
+        if known is None:
+            return None
+        found = {path: size for path, size in self.artifacts.sizes(location).items() if is_part(path)}
+        if list(found) != [part_path(location, number) for number in range(len(found))] or not found:
+            return None
+        try:
+            digests = [self.artifacts.sha256(path) for path in found]
+        except NotFound:  # a clean-up has just removed it
+            return None
+        return Kept(unit.ordinal, sum(found.values()), len(found)) if digest_of(digests) == known else None
+
+    def _pieces(self, reading: Reading) -> list[bytes]:
+        """Split a payload that was read whole just as it would be split into slices."""
+        data = reading.data
+        if isinstance(reading.unit, Slice) or len(data) <= self.part_bytes:
+            return [data]
+        cuts = [0]
+        for boundary in range(self.part_bytes, len(data), self.part_bytes):
+            # A line that begins right at the boundary has the newline of the one before it there.
+            newline = data.find(b"\n", boundary - 1)
+            cuts.append(newline + 1 if newline >= 0 else len(data))
+        return [data[start:end] for start, end in zip(cuts, [*cuts[1:], len(data)], strict=True)]
+
+    def _write(self, parser: RowParser, version: str, texts: Sequence[_Texts]) -> Iterator[StagingResult]:
+        """Parse texts as one block, and write each as a part."""
+        pieces = [piece for each in texts for piece in each.pieces]
+        counted = [lines for each in texts for lines in each.counted]
+        block = parser.parse(pieces, counted)
+        parts = zip(block.parts, accumulate(part.rows for part in block.parts), strict=True)
+        files: dict[str, bytes] = {}
+        results: list[StagingResult] = []
+        for each in texts:
+            own = list(islice(parts, len(each.pieces)))
+            flawed = next((part for part, _ in own if part.rows != part.lines), None)
+            if flawed is not None:
+                results.append(NotStaged(each.unit.ordinal, _flaw(flawed, version)))
+                continue
+            location = _location(each.unit, version)
+            written = []
+            for number, (part, end) in enumerate(own, start=each.unit.piece):
+                data = to_parquet(block.table.slice(end - part.rows, part.rows))
+                files[part_path(location, number)] = data
+                written.append(WrittenPart(number, part.rows, len(data), sha256(data).hexdigest()))
+            results.append(Written(each.unit.ordinal, tuple(written)))
+        self.artifacts.put_all(files)
+        yield from results
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """What was read of a unit, in as many pieces as there will be parts."""
+
+    unit: Unit
+    pieces: Sequence[bytes]
+    lines: int | None
+
+    @property
+    def counted(self) -> Sequence[int | None]:
+        """How many lines each piece has, if that is known."""
+        return [self.lines] if len(self.pieces) == 1 else [None] * len(self.pieces)
+
+
+def _location(unit: Unit, schema_version: str) -> str:
+    return location_of(Artifact(unit.key, unit.run_id, schema_version))
+
+
+def _obstacle(reading: Reading, schema_version: str) -> str | None:
+    """Say why what was read cannot be staged; None if it can."""
+    match reading:
+        case Spoilt(size=None):
+            return "its raw payload is missing"
+        case Spoilt():
+            return "its raw payload is not what was sealed"
+        case CorruptSeal(problem=problem):
+            return problem
+        case OtherVersion(schema_version=sealed):
+            return f"it was accepted as schema_version {schema_version}, but sealed as {sealed}"
+        case Unreadable(reason=reason):
+            return reason
+    return None
+
+
+def _flaw(part: Part, schema_version: str) -> str:
+    offending = [part.offending[problem] for problem in (JSON, TYPES) if problem in part.offending]
+    ways = "; ".join(dict.fromkeys(way for each in offending for way in each.ways))
+    lost = part.lines - part.rows
+    return f"{lost} lines are no rows by the contract of schema_version {schema_version}: {ways}"
+
+
+def _attempt_number() -> int:
+    """Return how often this task was tried before; 0 outside Spark."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.attemptNumber() if context else 0

@@ -1,0 +1,1 @@
+"""What consumers get, by Spark, Arrow and SQL (R-CON)."""

@@ -1,0 +1,177 @@
+"""`sealbook`: a Spark data source over what is published.
+
+Spark asks for the schema and for the partitions in a Python process of the driver. There a read that
+`Book.read` has planned is found as a file. One that `spark.read.format("sealbook")` asks for is planned from
+the ledger, whose URL comes from the configuration: nothing secret goes through options, which show in query
+plans and logs.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import types as T  # noqa: N812 - its usual name
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+
+from sealbook.config import load_settings
+from sealbook.errors import InvalidInput, Irreconcilable
+from sealbook.ledger import open_ledger
+from sealbook.model.contract import ColumnType, Query
+from sealbook.model.keys import parse_date
+from sealbook.model.publication import Published
+from sealbook.read.plan import Filters, ReadPlan, find_query, in_blocks, plan_read
+from sealbook.read.pushdown import Pushed
+from sealbook.read.schema import KEY_TYPES, Schema, common_type
+from sealbook.read.table import read_in_task
+from sealbook.warehouse.part_files import PartFiles
+
+FORMAT = "sealbook"
+PLAN_OPTION = "plan"
+
+TASK_BYTES = 32 * 1024 * 1024
+"""A task reads about so much; a small file counts as more than its size, for the opening."""
+
+_OPTIONS = ("book", "query", "source", "customers", "since", "until", "strict", "cut")
+_TRUTH = {"true": True, "false": False}
+_SPARK_TYPES: dict[ColumnType, T.DataType] = {
+    ColumnType.STRING: T.StringType(),
+    ColumnType.BOOLEAN: T.BooleanType(),
+    ColumnType.INT: T.IntegerType(),
+    ColumnType.BIGINT: T.LongType(),
+    ColumnType.FLOAT: T.FloatType(),
+    ColumnType.DOUBLE: T.DoubleType(),
+    ColumnType.DATE: T.DateType(),
+    ColumnType.TIMESTAMP: T.TimestampType(),
+}
+
+
+def spark_schema(schema: Schema) -> T.StructType:
+    """Return a schema in Spark."""
+    return T.StructType([T.StructField(name, _SPARK_TYPES[each]) for name, each in schema.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRead:
+    """A read that is planned, and where its artifacts are."""
+
+    warehouse: str
+    plan: ReadPlan
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What the options ask for."""
+
+    book: str | None
+    query: str
+    source: str | None
+    filters: Filters
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> _Request:
+        unknown = sorted(name for name in options if name.lower() not in _OPTIONS)
+        if unknown:
+            raise InvalidInput.of("option", unknown[0], f"one of {', '.join(_OPTIONS)}")
+        if "query" not in options:
+            raise InvalidInput.of("option query", None, "the name of a query")
+        strict = options.get("strict", "false").lower()
+        if strict not in _TRUTH:
+            raise InvalidInput.of("option strict", strict, "true or false")
+        customers = options.get("customers")
+        filters: Filters = {
+            "customers": None if customers is None else [each.strip() for each in customers.split(",")],
+            "since": parse_date("since", options["since"]) if "since" in options else None,
+            "until": parse_date("until", options["until"]) if "until" in options else None,
+            "strict": _TRUTH[strict],
+            "cut": options.get("cut"),
+        }
+        return cls(options.get("book"), options["query"], options.get("source"), filters)
+
+    def planned(self, pushed: Pushed, columns: Iterable[str] | None = None) -> PlannedRead:
+        """Ask the ledger, in one statement, at this moment."""
+        settings = load_settings(self.book)
+        query: Query = find_query(settings.sources, self.query, self.source)
+        with open_ledger(settings.ledger) as ledger:
+            plan = plan_read(ledger.pointers, query, columns=columns, **pushed.narrowed(self.filters))
+        return PlannedRead(settings.warehouse, plan)
+
+
+class PublishedSource(DataSource):
+    """The data source. Options: `book`, `query`, `source`, `customers`, `since`, `until`, `strict`, `cut`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return FORMAT
+
+    def schema(self) -> T.StructType:
+        """Return the columns of all versions that are published now."""
+        return spark_schema(_Request.of(self.options).planned(Pushed()).plan.schema)
+
+    def reader(self, schema: T.StructType) -> DataSourceReader:
+        """Return the reader of the columns of a schema."""
+        return _PublishedReader(dict(self.options), schema)
+
+
+class _Bin(InputPartition):
+    """What a task reads. Spark has pickled the reader before it asks for these, so all is said here."""
+
+    def __init__(self, files: PartFiles, partitions: Sequence[Published]) -> None:
+        super().__init__((files, partitions))
+
+
+class _PublishedReader(DataSourceReader):
+    def __init__(self, options: Mapping[str, str], schema: T.StructType) -> None:
+        self._options = options
+        self._schema: Schema = {field.name: _column_type(field) for field in schema}
+        self._pushed = Pushed()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Take filters on the key over into the question to the ledger."""
+        return list(self._pushed.push(filters))
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan the read, or take up the plan that was made, and divide it into tasks; runs on the driver."""
+        if PLAN_OPTION in self._options:
+            read: PlannedRead = pickle.loads(Path(self._options[PLAN_OPTION]).read_bytes())
+            partitions = list(filter(self._pushed.leaves, read.plan.partitions))
+        else:
+            # The columns are settled, so that those that nobody asks for need not be reconciled.
+            read = _Request.of(self._options).planned(self._pushed, KEY_TYPES)
+            _check_holds(self._schema, read.plan)
+            partitions = list(read.plan.partitions)
+        files = PartFiles(read.warehouse)
+        return [_Bin(files, each) for each in in_blocks(partitions, TASK_BYTES)] or [_Bin(files, ())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read what a task was given."""
+        files, partitions = partition.value
+        for table in read_in_task(files, self._schema, partitions):
+            yield from table.to_batches()
+
+
+def _column_type(field: T.StructField) -> ColumnType:
+    """Return the type of a column that Spark was told of."""
+    found = next((each for each, spark_type in _SPARK_TYPES.items() if spark_type == field.dataType), None)
+    if found is None:
+        raise InvalidInput.of(
+            f"type of column {field.name}", field.dataType.simpleString(), f"one of {', '.join(ColumnType)}"
+        )
+    return found
+
+
+def _check_holds(schema: Schema, plan: ReadPlan) -> None:
+    """Refuse a schema, declared or loaded some time ago, that cannot hold what is published by now."""
+    for contract in plan.contracts:
+        for column in contract.columns:
+            declared = schema.get(column.name)
+            if declared is not None and common_type([declared, column.type]) is not declared:
+                raise Irreconcilable(
+                    f"column {column.name} of {plan.query.name} was loaded as {declared},"
+                    f" but is {column.type} in schema_version {contract.schema_version}",
+                    remedy="Load it again, with the schema that is in force.",
+                )

@@ -1,0 +1,119 @@
+"""SQL over what is published, by DuckDB, in this process: every configured query is a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs
+
+from sealbook.config import SourceSettings
+from sealbook.errors import InvalidInput, Permanent
+from sealbook.ledger.pointers import PublishedReads
+from sealbook.model.contract import Query
+from sealbook.model.publication import Published
+from sealbook.read.plan import ReadPlan, plan_read
+from sealbook.read.schema import KEY_TYPES
+from sealbook.warehouse.layout import part_paths
+from sealbook.warehouse.part_files import PartFiles
+
+_WORD = re.compile(r"\w+")
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    # Tables are those of the book: no variable of the caller is one, and nothing is fetched from elsewhere.
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+}
+# Nothing is changed by asking: neither what a statement could write to, nor the settings above. A pivot is
+# of several statements.
+_QUESTIONS = [[duckdb.StatementType.SELECT], [duckdb.StatementType.EXPLAIN], [duckdb.StatementType.MULTI]]
+_KEY_FIELDS = {name: pc.field(name) for name in KEY_TYPES}
+
+
+def run_sql(
+    text: str,
+    pointers: PublishedReads,
+    sources: Mapping[str, SourceSettings],
+    files: PartFiles,
+    *,
+    strict: bool = False,
+    cut: str | None = None,
+) -> pa.Table:
+    """Answer a question in SQL. Only tables that it mentions are planned, each from one ledger snapshot."""
+    with duckdb.connect(":memory:", config=_SETTINGS) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET enable_progress_bar = false")  # which would be drawn on stdout
+        for query in _mentioned(text, sources):
+            plan = plan_read(pointers, query, strict=strict, cut=cut)
+            _offer(connection, query, dataset(files, plan), alone=_is_alone(query, sources))
+        try:
+            if [each.type for each in connection.extract_statements(text)] not in _QUESTIONS:
+                raise InvalidInput.of("SQL", text, "one question, such as select")
+            return connection.sql(text).to_arrow_table()
+        except duckdb.CatalogException as error:
+            raise InvalidInput(_first_line(error), field="SQL", remedy=_tables(sources)) from error
+        except (duckdb.ProgrammingError, duckdb.DataError) as error:
+            raise InvalidInput(_first_line(error), field="SQL") from error
+        except duckdb.Error as error:
+            raise Permanent(_first_line(error)) from error
+
+
+def dataset(files: PartFiles, plan: ReadPlan) -> ds.Dataset:
+    """Return a plan as an Arrow dataset, which reads only the columns and partitions that are asked for.
+
+    What names a partition and its run is said of each file, so a filter on it opens no other file.
+    """
+    parquet = ds.ParquetFileFormat()
+    local = pyarrow.fs.LocalFileSystem() if files.folder is not None else None
+
+    def fragments() -> Iterator[ds.Fragment]:
+        for each in plan.partitions:
+            said = _said_of(each)
+            for path in part_paths(each.location, each.parts):
+                where = files.open_lazily(path) if local is None else str(files.local_path(path))
+                yield parquet.make_fragment(where, local, said)
+
+    return ds.FileSystemDataset(list(fragments()), plan.arrow_schema, parquet, local)
+
+
+def _said_of(published: Published) -> pc.Expression:
+    source, *others = (field == getattr(published, name) for name, field in _KEY_FIELDS.items())
+    for each in others:
+        source &= each
+    return source
+
+
+def _mentioned(text: str, sources: Mapping[str, SourceSettings]) -> list[Query]:
+    """Return every query whose name is in the text: one that is there by chance is planned and not read."""
+    words = set(_WORD.findall(text.lower()))
+    return [query for each in sources.values() for name, query in each.queries.items() if name in words]
+
+
+def _offer(connection: duckdb.DuckDBPyConnection, query: Query, rows: ds.Dataset, *, alone: bool) -> None:
+    """Make a query a table by its name, `source.query`; and by its short name if no other source has it."""
+    registered = f"__{query.source}__{query.name}"
+    connection.register(registered, rows)
+    connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{query.source}"')
+    names = [f'"{query.source}"."{query.name}"'] + ([f'"{query.name}"'] if alone else [])
+    for name in names:
+        connection.execute(f'CREATE VIEW {name} AS SELECT * FROM "{registered}"')
+
+
+def _is_alone(query: Query, sources: Mapping[str, SourceSettings]) -> bool:
+    return sum(query.name in each.queries for each in sources.values()) == 1
+
+
+def _tables(sources: Mapping[str, SourceSettings]) -> str:
+    names = [
+        query.name if _is_alone(query, sources) else f"{query.source}.{query.name}"
+        for each in sources.values()
+        for query in each.queries.values()
+    ]
+    return f"Tables: {', '.join(names) or 'none; the configuration has no query'}."
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,127 @@
+"""Artifacts into Arrow tables, without Spark.
+
+An artifact has the columns of its contract. What names its partition and its run is added here, from the plan
+and never from a path.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import accumulate
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from sealbook.errors import Corrupt
+from sealbook.model.publication import Published
+from sealbook.read.plan import ReadPlan, in_blocks
+from sealbook.read.schema import KEY_TYPES, Schema, arrow_schema
+from sealbook.warehouse.layout import part_paths
+from sealbook.warehouse.part_files import PartFiles
+
+BLOCK_BYTES = 16 * 1024 * 1024
+"""Artifacts are read and joined up to about this size at once: that makes few large pieces of many small."""
+
+_REQUESTS_AT_ONCE = 16  # an object store takes its time to answer, but answers many at once
+
+
+def read_table(files: PartFiles, plan: ReadPlan) -> pa.Table:
+    """Read all partitions of a plan, in its order."""
+    threads = (os.cpu_count() or 1) if files.folder is not None else _REQUESTS_AT_ONCE
+    blocks = read_blocks(BlockReader(files, plan.schema), plan.partitions, threads)
+    return pa.concat_tables([plan.arrow_schema.empty_table(), *blocks])
+
+
+def read_in_task(files: PartFiles, schema: Schema, partitions: Sequence[Published]) -> Iterator[pa.Table]:
+    """Read some partitions block by block, as one of many tasks that share the machine's cores."""
+    reader = BlockReader(files, schema)
+    return read_blocks(reader, partitions, 1 if files.folder is not None else _REQUESTS_AT_ONCE)
+
+
+def read_blocks(reader: BlockReader, partitions: Sequence[Published], threads: int) -> Iterator[pa.Table]:
+    """Read partitions block by block, in order, some blocks ahead of the one that is asked for."""
+    blocks = in_blocks(partitions, BLOCK_BYTES)
+    if threads == 1:
+        yield from map(reader.read, blocks)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="read") as pool:
+        ahead: deque[Future[pa.Table]] = deque()
+        try:
+            for block in blocks:
+                ahead.append(pool.submit(reader.read, block))
+                if len(ahead) > threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReader:
+    """Reads partitions, whatever their schema_versions, as one table of a schema."""
+
+    files: PartFiles
+    schema: Schema
+
+    def read(self, block: Sequence[Published]) -> pa.Table:
+        """Read partitions into one table, in one piece."""
+        own = arrow_schema({name: each for name, each in self.schema.items() if name not in KEY_TYPES})
+        columns: dict[str, pa.Array | pa.ChunkedArray] = {}
+        if own.names:
+            parts = [rows for each in block for rows in self._rows(each, own)]
+            table = pa.concat_tables([own.empty_table(), *parts]).combine_chunks()
+            columns = dict(zip(table.column_names, table.columns, strict=True))
+        for name in self.schema.keys() & KEY_TYPES.keys():
+            columns[name] = _spread(block, name)
+        return pa.Table.from_arrays([columns[name] for name in self.schema], schema=arrow_schema(self.schema))
+
+    def _rows(self, published: Published, own: pa.Schema) -> Iterator[pa.Table]:
+        """Read the parts of an artifact; Corrupt if they are not what was loaded."""
+        count = 0
+        for path in part_paths(published.location, published.parts):
+            with self.files.open(path, published.bytes // published.parts) as file:
+                try:
+                    rows = pyarrow.parquet.ParquetFile(file).read(columns=own.names, use_threads=False)
+                    rows = rows if rows.schema == own else _conformed(rows, own)
+                except (pa.ArrowException, OSError) as error:
+                    raise _corrupt(path, f"it cannot be read: {error}") from error
+            count += rows.num_rows
+            yield rows
+        if count != published.record_count:
+            raise _corrupt(published.location, f"it has {count} rows, not {published.record_count}")
+
+
+def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Give rows the columns of a schema: widened where their version has a narrower type, null where none."""
+    return pa.Table.from_arrays(
+        [
+            rows.column(field.name).cast(field.type)
+            if field.name in rows.column_names
+            else pa.nulls(rows.num_rows, field.type)
+            for field in schema
+        ],
+        schema=schema,
+    )
+
+
+def _spread(block: Sequence[Published], name: str) -> pa.Array:
+    """Repeat what each partition of a block has as a key column, for each of its rows."""
+    filled = [each for each in block if each.record_count]
+    ends = pa.array(accumulate(each.record_count for each in filled), pa.int64())
+    [field] = arrow_schema({name: KEY_TYPES[name]})
+    values = pa.array([getattr(each, name) for each in filled], field.type)
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
+
+
+def _corrupt(path: str, problem: str) -> Corrupt:
+    return Corrupt(
+        f"the artifact {path} is not what was loaded: {problem}",
+        remedy="`sealbook warehouse verify` names all such; load the partition again.",
+    )

@@ -1,0 +1,1 @@
+"""Sealed payloads into typed rows, and checks of their lines: Arrow, no Spark."""

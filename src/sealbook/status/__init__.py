@@ -1,0 +1,1 @@
+"""What is known of every partition, gathered for whoever asks."""
