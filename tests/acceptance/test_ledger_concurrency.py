@@ -21,7 +21,7 @@ from sqlalchemy import select
 from sealbook.ledger import open_ledger
 from sealbook.ledger.db import engine
 from sealbook.ledger.db.engine import Database
-from sealbook.ledger.states.tables import KEY as KEY_COLUMNS
+from sealbook.ledger.db.tables import KEY as KEY_COLUMNS
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import PartitionKey, Status, Verdict
 from tests.support.ledger import BACKENDS, accept, reject, run_id

@@ -28,7 +28,7 @@ from sealbook.book import Book
 from sealbook.errors import IllegalMove
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db import engine
-from sealbook.ledger.states.tables import KEY as KEY_COLUMNS
+from sealbook.ledger.db.tables import KEY as KEY_COLUMNS
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import Outcome, PartitionKey, RunId, Status
 from sealbook.model.publication import Action, PlanItem, Staged
