@@ -108,7 +108,7 @@ BAD_KEY_TEXTS: list[object] = [
     "google_ads 1234567890 campaign_daily 2026-01-01",
     "google_ads:1234567890:campaign_daily:2026-01-01",
     "google_ads\\1234567890\\campaign_daily\\2026-01-01",
-    "google_ads/123-456-7890/campaign_daily/2026-01-01",
+    "google_ads/123-4567890/campaign_daily/2026-01-01",
     "google_ads/12345/campaign_daily/2026-01-01",
     "google_ads/1234567890/Campaign/2026-01-01",
     "Google_Ads/1234567890/campaign_daily/2026-01-01",

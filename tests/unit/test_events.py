@@ -119,7 +119,7 @@ def test_event_id_is_a_uuid(event: RunEvent) -> None:
 
 @unhurried
 @given(tokens, tokens, json_objects)
-def test_event_told_again_is_the_same_event(run_id: str, event_type: str, data: dict[str, object]) -> None:
+def test_event_made_again_is_the_same_event(run_id: str, event_type: str, data: dict[str, object]) -> None:
     first = RunEvent.new(run_id, event_type)
     again = RunEvent.new(run_id, event_type, event_data=data, emitted_at=START)
     assert first.event_id == again.event_id
@@ -199,9 +199,9 @@ def _endless() -> dict[str, object]:
 @pytest.mark.parametrize(
     ("data", "place"),
     [
-        (None, "event_data"),
-        ([1], "event_data"),
-        ("text", "event_data"),
+        (float("nan"), "event_data"),
+        ([1, b"bytes"], "event_data[1]"),
+        (START, "event_data"),
         ({"n": float("nan")}, "event_data.n"),
         ({"n": [1, {"deep": float("-inf")}]}, "event_data.n[1].deep"),
         ({"when": START}, "event_data.when"),
@@ -218,8 +218,15 @@ def _endless() -> dict[str, object]:
 )
 def test_event_data_that_json_cannot_hold_is_refused_with_its_place(data: object, place: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        RunEvent.new(RUN, "T", event_data=data)  # type: ignore[arg-type]
+        RunEvent.new(RUN, "T", event_data=data)
     assert refused.value.field == place
+
+
+@pytest.mark.parametrize("data", [None, True, 7, 2.5, "text", [1, {"a": None}], {"a": []}])
+def test_r_evt_3_event_data_is_any_json_value(data: object) -> None:
+    event = RunEvent.new(RUN, "T", event_data=data)
+    assert event.event_data == data
+    assert RunEvent.from_json(event.to_json()) == event
 
 
 @pytest.mark.parametrize("nested", [_nested_objects, _nested_lists])
@@ -273,7 +280,35 @@ def test_bad_run_seq_is_refused(bad: object) -> None:
     assert refused.value.field == "run_seq"
 
 
-def test_forged_idempotency_key_is_refused() -> None:
+def test_r_evt_3_a_key_that_an_event_brings_is_kept() -> None:
+    event = RunEvent(run_id=RUN, event_type="T", idempotency_key="abc123")
+    assert event.idempotency_key == "abc123"
+    assert str(UUID(event.event_id)) == event.event_id
+    assert event.stored(3, START).idempotency_key == "abc123"
+    own = RunEvent.new(RUN, "T")
+    assert RunEvent(run_id=RUN, event_type="T", idempotency_key=own.idempotency_key) == own
+
+
+def test_r_evt_3_events_with_keys_of_their_own_have_ids_of_their_own() -> None:
+    ids = {
+        RunEvent(run_id=run_id, event_type="T", idempotency_key=key).event_id
+        for run_id in ("r1", "r2")
+        for key in ("", "a", "b")
+    }
+    assert len(ids) == 6
+
+
+@pytest.mark.parametrize("bad", ["   ", "nul\0", "half \ud83d", "x" * 513, 7, None])
+def test_r_evt_3_a_key_that_no_store_can_keep_is_refused(bad: object) -> None:
     with pytest.raises(InvalidInput) as refused:
-        RunEvent(run_id=RUN, event_type="T", idempotency_key="abc123")
+        RunEvent(run_id=RUN, event_type="T", idempotency_key=bad)  # type: ignore[arg-type]
     assert refused.value.field == "idempotency_key"
+
+
+def test_the_partition_is_no_part_of_the_key() -> None:
+    event = RunEvent.new(RUN, "PartitionSealed", partition="demo/Acme/q/2026-01-01")
+    assert event.partition == "demo/Acme/q/2026-01-01"
+    assert event.idempotency_key == RunEvent.new(RUN, "PartitionSealed").idempotency_key
+    with pytest.raises(InvalidInput) as refused:
+        RunEvent.new(RUN, "PartitionSealed", partition="")
+    assert refused.value.field == "partition"

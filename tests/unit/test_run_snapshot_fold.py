@@ -78,6 +78,8 @@ FACTS: dict[str, tuple[dict[str, object], Counters]] = {
     ),
     "PartitionHidden": ({}, Counters(partitions_hidden=1)),
     "PartitionRequeued": ({}, Counters(partitions_requeued=1)),
+    "PartitionRolledBack": ({}, Counters(partitions_rolled_back=1)),
+    "PartitionCancelled": ({}, Counters(partitions_cancelled=1)),
 }
 
 
@@ -184,6 +186,15 @@ def test_fact_that_cannot_be_read_counts_nothing_and_is_flagged(
     before = after("RunStarted")
     event = next_event(before, event_type, data=data)
     assert fold(before, event) == skipped(before, event)
+
+
+@pytest.mark.parametrize("data", [None, "text", 7, [{"outcome": "accepted"}]])
+@pytest.mark.parametrize("event_type", [*EventType, "Unheard"])
+def test_r_evt_3_data_that_is_no_object_says_nothing(event_type: str, data: object) -> None:
+    before = after("RunStarted")
+    event = RunEvent.new(RUN, event_type, "load", event_data=data, emitted_at=START).stored(2, START)
+    empty = replace(event, event_data={})
+    assert fold(before, event) == fold(before, empty)
 
 
 def test_times_and_duration_are_those_of_the_events() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections import Counter
 from itertools import pairwise
 
@@ -149,7 +150,8 @@ class _Reference:
             self.counts.update({f"partitions_{verb}": 1, f"records_{verb}": records, f"bytes_{verb}": size})
         elif kind.startswith(("Partition", "Signal")):
             noun = "Partition" if kind.startswith("Partition") else "Signal"
-            self.counts[f"{noun.lower()}s_{kind.removeprefix(noun).lower()}"] += 1
+            verb = "_".join(re.findall("[A-Z][a-z]+", kind.removeprefix(noun))).lower()
+            self.counts[f"{noun.lower()}s_{verb}"] += 1
         return True
 
     def _take_run(self, kind: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from hashlib import sha256
+from pathlib import Path
 
 from sealbook.errors import InvalidInput
 from sealbook.model.keys import check_name
@@ -144,6 +145,8 @@ class Query:
     schema_version: str
     contracts: Mapping[str, Contract] = field(repr=False)
     api_version: str | None = None
+    file: Path | None = field(default=None, repr=False, compare=False)
+    """The catalogue file that says so, for errors that are found later; it makes no other query of it."""
 
     def __post_init__(self) -> None:
         check_name("source", self.source)

@@ -59,6 +59,8 @@ class EventType(StrEnum):
     PARTITION_PUBLISHED = "PartitionPublished"
     PARTITION_HIDDEN = "PartitionHidden"
     PARTITION_REQUEUED = "PartitionRequeued"
+    PARTITION_ROLLED_BACK = "PartitionRolledBack"
+    PARTITION_CANCELLED = "PartitionCancelled"
 
 
 def idempotency_key(
@@ -80,10 +82,14 @@ def idempotency_key(
 
 @dataclass(frozen=True, kw_only=True)
 class RunEvent:
-    """One event of a run. Made by `RunEvent.new`, `RunEvent.from_json`, or by a store from its row.
+    """One event of a run, checked when it is made: by `RunEvent.new`, or by `RunEvent.from_json`.
 
     `run_seq` and `persisted_at` are None until a store has the event. So may `emitted_at` be: the model
-    reads no clock, and the store stamps it. `event_data` is a copy of its own; treat it as read-only.
+    reads no clock, and the store stamps it. `partition` is the text form of the partition that the event
+    concerns. `event_data` is any JSON value, and a copy of its own; treat it as read-only.
+
+    An event that brings an `idempotency_key` keeps it; else it gets the one of its fields (R-EVT-3). Its id
+    follows from that, unless it brings one: an event appended again is the same event.
     """
 
     run_id: str
@@ -91,7 +97,7 @@ class RunEvent:
     step_id: str | None = None
     logical_attempt_id: str | None = None
     plan_version: str = "1"
-    event_data: Mapping[str, object] = field(default_factory=dict, hash=False)
+    event_data: Any = field(default_factory=dict, hash=False)
     emitted_at: datetime | None = None
     event_id: str = ""
     idempotency_key: str = ""
@@ -102,6 +108,7 @@ class RunEvent:
     engine_run_ref: object = field(default=None, hash=False)
     caused_by_signal_id: str | None = None
     parent_event_id: str | None = None
+    partition: str | None = None
     extra: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     @classmethod
@@ -112,7 +119,7 @@ class RunEvent:
         step_id: str | None = None,
         logical_attempt_id: str | int | None = None,
         plan_version: str = "1",
-        event_data: Mapping[str, object] = _NOTHING,
+        event_data: object = _NOTHING,
         emitted_at: datetime | None = None,
         *,
         engine_attempt_id: str | int | None = None,
@@ -121,62 +128,44 @@ class RunEvent:
         caused_by_signal_id: str | None = None,
         parent_event_id: str | None = None,
         event_id: str | None = None,
+        partition: str | None = None,
     ) -> RunEvent:
-        """Make an event that no store has yet.
-
-        Without an `event_id` the id follows from the idempotency key: an event told again is the same event.
-        """
-        fields = _fields(
-            _token("run_id", run_id),
-            _token("event_type", event_type),
-            None if step_id is None else _token("step_id", step_id),
-            None if logical_attempt_id is None else _attempt("logical_attempt_id", logical_attempt_id),
-            _token("plan_version", plan_version),
-            json_object("event_data", event_data),
-            None if emitted_at is None else as_utc("emitted_at", emitted_at),
+        """Make an event that no store has yet; attempts may be numbers."""
+        return cls(
+            run_id=run_id,
+            event_type=event_type,
+            step_id=step_id,
+            logical_attempt_id=cast("str | None", logical_attempt_id),
+            plan_version=plan_version,
+            event_data=event_data,
+            emitted_at=emitted_at,
+            engine_attempt_id=cast("str | None", engine_attempt_id),
+            adapter_version=adapter_version,
+            engine_run_ref=engine_run_ref,
+            caused_by_signal_id=caused_by_signal_id,
+            parent_event_id=parent_event_id,
+            event_id="" if event_id is None else _uuid("event_id", event_id),
+            partition=partition,
         )
-        if event_id is not None:
-            fields["event_id"] = _uuid("event_id", event_id)
-        rare = (engine_attempt_id, adapter_version, engine_run_ref, caused_by_signal_id, parent_event_id)
-        if rare != _NOTHING_RARE:
-            for name, value in zip(_RARE, rare, strict=True):
-                if value is not None:
-                    fields[name] = _CHECKS[name](name, value)
-        return cls.restored(fields)
 
     def __post_init__(self) -> None:
-        said = {name: getattr(self, name) for name in _CHECKS}
-        self.__dict__.update(_sound(said, self.idempotency_key))
-
-    @classmethod
-    def trusted(
-        cls,
-        run_id: str,
-        event_type: EventType,
-        step_id: str,
-        logical_attempt_id: int,
-        event_data: Mapping[str, object],
-        emitted_at: datetime | None = None,
-    ) -> RunEvent:
-        """Make the event that `new` makes, of parts that were checked before: thousands are said at once.
-
-        The data is not copied, and its texts must be plain ones, of no subclass of `str`.
-        """
-        return cls.restored(
-            _fields(
-                _plain(run_id),
-                _plain(event_type),
-                step_id,
-                str(logical_attempt_id),
-                "1",
-                event_data,
-                None if emitted_at is None else as_utc("emitted_at", emitted_at),
-            )
+        fields = self.__dict__  # of a frozen class that is only being made
+        for name, check in _CHECKS.items():
+            value = fields[name]
+            if value is not None or name in _REQUIRED:
+                fields[name] = check(name, value)
+        own_key = _digest(
+            self.run_id, self.step_id, self.logical_attempt_id, self.event_type, self.plan_version
         )
+        key = self.idempotency_key or own_key
+        # A key from elsewhere is one of its run's, and need be no digest.
+        digest = key if key == own_key else sha256(f"{self.run_id}|{key}".encode()).hexdigest()
+        fields["idempotency_key"] = key
+        fields["event_id"] = self.event_id or _event_id(digest)
 
     @classmethod
     def restored(cls, fields: dict[str, object]) -> RunEvent:
-        """Make an event of all its fields, which were checked before and are now its own."""
+        """Make an event of all its fields as a store wrote them, unchecked: they were before it did."""
         event = object.__new__(cls)
         # In one go: events have many fields, and runs many events.
         object.__setattr__(event, "__dict__", fields)
@@ -189,11 +178,11 @@ class RunEvent:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return the event under the contract's camelCase names; what is None is left out."""
+        """Return the event under the contract's camelCase names; what it does not have is left out."""
         members: dict[str, object] = {}
         for name, field_name in _FIELD_OF.items():
             value = getattr(self, field_name)
-            if value is not None:
+            if value is not None or field_name == "event_data":
                 members[name] = format_time(value) if field_name in _TIMES else json_value(field_name, value)
         return members | json_object("extra", self.extra)
 
@@ -212,7 +201,7 @@ class RunEvent:
             field_name = _FIELD_OF.get(name)
             if field_name is None:
                 extra[name] = value
-            elif value is not None:
+            elif value is not None or field_name == "event_data":
                 fields[field_name] = parse_time(field_name, value) if field_name in _TIMES else value
         for field_name in ("run_id", "event_type"):
             if field_name not in fields:
@@ -245,6 +234,7 @@ _FIELD_OF = {
     "engineRunRef": "engine_run_ref",
     "causedBySignalId": "caused_by_signal_id",
     "parentEventId": "parent_event_id",
+    "partition": "partition",
 }
 _TIMES = ("emitted_at", "persisted_at")
 
@@ -254,24 +244,12 @@ def _text(name: str, value: object) -> str:
         raise InvalidInput.of(name, value, f"text of 1 to {MAX_TEXT} characters")
     if not is_storable(value):
         raise InvalidInput.of(name, value, "text without NUL characters and lone surrogates")
-    return _plain(value)
-
-
-_plain = str.__str__  # of a subclass, such as RunId, the text alone: drivers look at the exact type
+    return str.__str__(value)  # of a subclass, such as RunId, the text alone: drivers look at the exact type
 
 
 def _token(name: str, value: object) -> str:
     """Check a part of the idempotency key."""
-    if (  # as nearly all are, which is told at once
-        type(value) is str
-        and value.isascii()
-        and value.isprintable()
-        and 0 < len(value) <= MAX_TEXT
-        and not value.isspace()
-    ):
-        text = value
-    else:
-        text = _text(name, value)
+    text = _text(name, value)
     if "|" in text:
         raise InvalidInput.of(name, value, "text without |, which parts the fields of the idempotency key")
     return text
@@ -294,6 +272,10 @@ def _own_id(name: str, value: object) -> str:
     return "" if value == "" else _uuid(name, value)  # empty: to be derived
 
 
+def _own_key(name: str, value: object) -> str:
+    return "" if value == "" else _text(name, value)
+
+
 def _run_seq(name: str, value: object) -> int:
     if type(value) is not int or not 1 <= value <= MAX_SEQ:
         raise InvalidInput.of(name, value, f"a whole number from 1 to {MAX_SEQ}")
@@ -307,18 +289,17 @@ def _extra(name: str, value: object) -> Mapping[str, object]:
     return extra
 
 
-_RARE = ("engine_attempt_id", "adapter_version", "engine_run_ref", "caused_by_signal_id", "parent_event_id")
-_NOTHING_RARE = (None,) * len(_RARE)
-_REQUIRED = frozenset({"run_id", "event_type", "plan_version", "event_data", "event_id", "extra"})
+_REQUIRED = frozenset({"run_id", "event_type", "plan_version", "event_id", "idempotency_key", "extra"})
 _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "run_id": _token,
     "event_type": _token,
     "step_id": _token,
     "logical_attempt_id": _attempt,
     "plan_version": _token,
-    "event_data": json_object,
+    "event_data": json_value,
     "emitted_at": as_utc,
     "event_id": _own_id,
+    "idempotency_key": _own_key,
     "run_seq": _run_seq,
     "persisted_at": as_utc,
     "engine_attempt_id": _attempt,
@@ -326,28 +307,9 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "engine_run_ref": json_value,
     "caused_by_signal_id": _uuid,
     "parent_event_id": _uuid,
+    "partition": _text,
     "extra": _extra,
 }
-
-
-def _sound(said: Mapping[str, object], key: str) -> dict[str, object]:
-    """Check what is said of an event, and return all its fields, with those that follow from others."""
-    fields: dict[str, Any] = dict(said)
-    for name, value in said.items():
-        if value is not None or name in _REQUIRED:
-            fields[name] = _CHECKS[name](name, value)
-    fields["idempotency_key"] = own_key = _digest(
-        fields["run_id"],
-        fields["step_id"],
-        fields["logical_attempt_id"],
-        fields["event_type"],
-        fields["plan_version"],
-    )
-    if key not in ("", own_key):
-        raise InvalidInput.of("idempotency_key", key, f"that of the event's fields, {own_key}")
-    if fields["event_id"] == "":
-        fields["event_id"] = _event_id(own_key)
-    return fields
 
 
 def _digest(
@@ -364,35 +326,3 @@ _VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 def _event_id(key: str) -> str:
     """Return an idempotency key's first digits as a UUID, of the version for hashes of one's own choice."""
     return f"{key[:8]}-{key[8:12]}-8{key[13:16]}-{_VARIANTS[key[16]]}{key[17:20]}-{key[20:32]}"
-
-
-def _fields(
-    run_id: str,
-    event_type: str,
-    step_id: str | None,
-    logical_attempt_id: str | None,
-    plan_version: str,
-    event_data: Mapping[str, object],
-    emitted_at: datetime | None,
-) -> dict[str, object]:
-    """Return all the fields of an event of which no more is said, with those that follow from others."""
-    key = _digest(run_id, step_id, logical_attempt_id, event_type, plan_version)
-    return {
-        "run_id": run_id,
-        "event_type": event_type,
-        "step_id": step_id,
-        "logical_attempt_id": logical_attempt_id,
-        "plan_version": plan_version,
-        "event_data": event_data,
-        "emitted_at": emitted_at,
-        "event_id": _event_id(key),
-        "idempotency_key": key,
-        "run_seq": None,
-        "persisted_at": None,
-        "engine_attempt_id": None,
-        "adapter_version": None,
-        "engine_run_ref": None,
-        "caused_by_signal_id": None,
-        "parent_event_id": None,
-        "extra": {},
-    }

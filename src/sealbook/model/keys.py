@@ -36,12 +36,12 @@ class PartitionKey:
 
     @classmethod
     def parse(cls, text: str) -> PartitionKey:
-        """Read the text form, `google_ads/1234567890/campaign_daily/2026-01-01`."""
+        """Read the text form, `google_ads/1234567890/campaign_daily/2026-01-01`; hyphens of a customer go."""
         parts = text.split("/") if isinstance(text, str) else []
         if len(parts) != 4:
             raise InvalidInput.of("partition key", text, "source/customer_id/query_name/YYYY-MM-DD")
         source, customer_id, query_name, day = parts
-        return cls(source, customer_id, query_name, parse_date("logical_date", day))
+        return cls(source, normalise_customer_id(customer_id), query_name, parse_date("logical_date", day))
 
     def __str__(self) -> str:
         return f"{self.source}/{self.customer_id}/{self.query_name}/{self.logical_date.isoformat()}"

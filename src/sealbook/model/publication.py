@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from sealbook.errors import InvalidInput
 from sealbook.model.keys import PartitionKey, RunId, check_key
-from sealbook.model.state import Status
 from sealbook.model.verdict import check_count, check_text
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -133,25 +132,6 @@ class SwapResult:
     def skipped(self) -> tuple[PartitionKey, ...]:
         """Every partition that was left alone though it was staged."""
         return self.moved + self.miscounted + self.removed
-
-
-class PointerPublished(NamedTuple):
-    """A pointer that was set, for who hears of it inside the transaction that sets it."""
-
-    staged: Staged
-    attempt: int
-    replaced_run_id: RunId | None
-
-
-class PointerHidden(NamedTuple):
-    """A pointer that was ended because of the state's status, for who hears of it inside the transaction."""
-
-    artifact: Artifact
-    attempt: int
-    status: Status
-
-
-PointerMove = PointerPublished | PointerHidden
 
 
 class LoadRecord(NamedTuple):

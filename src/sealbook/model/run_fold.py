@@ -185,12 +185,12 @@ def _fold_step_move(folding: _Folding, event: RunEvent) -> bool:
 
 def _fold_correction(folding: _Folding, event: RunEvent) -> bool:
     attempt = folding.attempt(event)
-    status = event.event_data.get("status")
+    status = _member(event, "status")
     if (
         attempt is None
         or attempt.decided_by is None
         # Only the outcome in force can be corrected: of two corrections of one event, the first stands.
-        or event.event_data.get("correctsEventId") != attempt.decided_by
+        or _member(event, "correctsEventId") != attempt.decided_by
         or not isinstance(status, str)
         or status not in OUTCOMES
     ):
@@ -213,7 +213,7 @@ def _with_outcome(attempt: StepAttempt, status: StepStatus, event: RunEvent, **c
 
 
 def _fold_judgement(folding: _Folding, event: RunEvent) -> bool:
-    outcome = event.event_data.get("outcome")
+    outcome = _member(event, "outcome")
     if outcome == Outcome.ACCEPTED:
         folding.count("partitions_accepted")
     elif outcome == Outcome.REJECTED:
@@ -227,7 +227,7 @@ def _counting(counter: str, **amounts: str) -> _Fold:
     """Return the fold of a fact: it raises a counter by one, and others by amounts from the event's data."""
 
     def count(folding: _Folding, event: RunEvent) -> bool:
-        found = {other: event.event_data.get(member, 0) for other, member in amounts.items()}
+        found = {other: _member(event, member, 0) for other, member in amounts.items()}
         for amount in found.values():
             if type(amount) is not int or amount < 0:
                 return False
@@ -239,16 +239,21 @@ def _counting(counter: str, **amounts: str) -> _Fold:
     return count
 
 
+def _member(event: RunEvent, name: str, default: object = None) -> object:
+    """Return a member of the event's data, which need not be an object."""
+    return event.event_data.get(name, default) if isinstance(event.event_data, Mapping) else default
+
+
 def _artifacts(event: RunEvent) -> tuple[object, ...]:
     """Return what the event lists; a single one may stand without a list."""
-    artifacts = event.event_data.get("artifacts")
+    artifacts = _member(event, "artifacts")
     if artifacts is None:
         return ()
     return tuple(artifacts) if isinstance(artifacts, list) else (artifacts,)
 
 
 def _error(event: RunEvent) -> str | None:
-    error = event.event_data.get("error")
+    error = _member(event, "error")
     return error if error is None or isinstance(error, str) else dump_json(error)
 
 
@@ -272,4 +277,6 @@ _FOLDS: Mapping[str, _Fold] = {
     ),
     EventType.PARTITION_HIDDEN: _counting("partitions_hidden"),
     EventType.PARTITION_REQUEUED: _counting("partitions_requeued"),
+    EventType.PARTITION_ROLLED_BACK: _counting("partitions_rolled_back"),
+    EventType.PARTITION_CANCELLED: _counting("partitions_cancelled"),
 }

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import cached_property
 from hashlib import sha256
 from typing import cast
 
@@ -91,7 +90,7 @@ class StepAttempt:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """A step of a run with all its attempts, in the order in which events first spoke of them."""
 
@@ -116,11 +115,6 @@ class Step:
         """Return the step under camelCase names."""
         return {"stepId": self.step_id, "attempts": [attempt.to_dict() for attempt in self.attempts]}
 
-    @cached_property
-    def json(self) -> str:
-        """The step as JSON. It is kept: as a run goes on, most of its steps are written as they were."""
-        return dump_json(self.to_dict())
-
     @classmethod
     def from_members(cls, read: Members) -> Step:
         """Read what `to_dict` gives."""
@@ -139,6 +133,8 @@ class Counters:
     partitions_published: int = 0
     partitions_hidden: int = 0
     partitions_requeued: int = 0
+    partitions_rolled_back: int = 0
+    partitions_cancelled: int = 0
     records_sealed: int = 0
     bytes_sealed: int = 0
     records_published: int = 0
@@ -210,20 +206,11 @@ class RunSnapshot:
 
     def to_dict(self) -> dict[str, object]:
         """Return the snapshot under camelCase names; what is None is left out."""
-        return {**self._members(), "steps": [step.to_dict() for step in self.steps.values()]}
-
-    def to_json(self) -> str:
-        """Write the snapshot as one line of JSON, equal for equal snapshots."""
-        # The same as dump_json(self.to_dict()): `steps` comes last of the sorted names.
-        steps = ",".join(step.json for step in self.steps.values())
-        return f'{dump_json(self._members())[:-1]},"steps":[{steps}]}}'
-
-    def _members(self) -> dict[str, object]:
-        """Return all members but the steps."""
         return _without_none(
             runId=self.run_id,
             status=self.status.value,
             lastEventSeq=self.last_event_seq,
+            steps=[step.to_dict() for step in self.steps.values()],
             runArtifacts=json_value("run_artifacts", self.run_artifacts),
             counters=self.counters.to_dict(),
             startedAt=_time(self.started_at),
@@ -231,6 +218,10 @@ class RunSnapshot:
             error=self.error,
             inconsistent=list(self.inconsistent),
         )
+
+    def to_json(self) -> str:
+        """Write the snapshot as one line of JSON, equal for equal snapshots."""
+        return dump_json(self.to_dict())
 
     @classmethod
     def from_dict(cls, members: Mapping[str, object]) -> RunSnapshot:

@@ -65,6 +65,7 @@ class Verdict:
     """A judgement of one run of one partition. Made by `Verdict.accept` or `Verdict.reject`.
 
     `revalidation_id` marks a run that is judged again on purpose: an attempt of its own (R-STATE-5).
+    `contract_hash` is that of the contract it was held against; None where the seal alone decided.
     """
 
     key: PartitionKey
@@ -76,6 +77,7 @@ class Verdict:
     validator_version: str
     checks: tuple[Check, ...]
     revalidation_id: str | None
+    contract_hash: str | None = None
 
     @classmethod
     def accept(
@@ -88,6 +90,7 @@ class Verdict:
         validator_version: str,
         checks: tuple[Check, ...] = (),
         revalidation_id: str | None = None,
+        contract_hash: str | None = None,
     ) -> Verdict:
         """Declare a run safe to consume."""
         return cls(
@@ -100,6 +103,7 @@ class Verdict:
             validator_version=validator_version,
             checks=checks,
             revalidation_id=revalidation_id,
+            contract_hash=contract_hash,
         )
 
     @classmethod
@@ -112,6 +116,7 @@ class Verdict:
         validator_version: str,
         checks: tuple[Check, ...] = (),
         revalidation_id: str | None = None,
+        contract_hash: str | None = None,
     ) -> Verdict:
         """Declare a run unfit, and say why."""
         return cls(
@@ -124,6 +129,7 @@ class Verdict:
             validator_version=validator_version,
             checks=checks,
             revalidation_id=revalidation_id,
+            contract_hash=contract_hash,
         )
 
     def __post_init__(self) -> None:
@@ -142,6 +148,8 @@ class Verdict:
         check_text("validator_version", self.validator_version)
         if self.revalidation_id is not None:
             check_text("revalidation_id", self.revalidation_id, most=MAX_ID)
+        if self.contract_hash is not None:
+            check_text("contract_hash", self.contract_hash, most=MAX_ID)
         self._check_checks()
 
     def _check_checks(self) -> None:

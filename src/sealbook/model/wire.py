@@ -16,7 +16,7 @@ MAX_DEPTH = 64
 MAX_INT_BITS = 1024
 """Python refuses to print whole numbers of thousands of digits; no store needs them."""
 
-_OBJECTS = (dict, Mapping)  # the first is told at once
+_OBJECTS = (dict, Mapping)  # nearly all are of the first, which is quick to see
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
