@@ -23,7 +23,7 @@ PATIENCE = 120.0
 LAST_WORD = RunEvent.new("the end", "RunCompleted")
 
 
-def told(number: int) -> RunEvent:
+def numbered(number: int) -> RunEvent:
     """Return the event of a number."""
     return RunEvent.new(
         RUNS[number % len(RUNS)], "PartitionSealed", f"extract/{number}", event_data={"n": number}
@@ -54,7 +54,7 @@ def write(url: str, numbers: list[int]) -> list[tuple[int, int, bool]]:
     with open_ledger(url) as ledger:
         while len(said) < len(numbers):
             batch = numbers[len(said) : len(said) + dice.choice([1, 2, 20, 100, 400])]
-            results = ledger.run_store.append_events(map(told, batch))
+            results = ledger.run_store.append_events(map(numbered, batch))
             said += [(n, r.run_seq, r.persisted) for n, r in zip(batch, results, strict=True)]
     return said
 
@@ -108,7 +108,7 @@ def test_many_writers_and_followers_at_once(
             assert [event.run_seq for event in log] == list(range(1, len(log) + 1))
             stored |= {event.idempotency_key: event.run_seq for event in log}
     assert len(stored) == DISTINCT
-    assert all(stored[told(number).idempotency_key] == run_seq for number, run_seq, _ in said)
+    assert all(stored[numbered(number).idempotency_key] == run_seq for number, run_seq, _ in said)
     assert seen[0] == seen[1] == seen[2]
     assert [position for position, _, _ in seen[0]] == sorted({position for position, _, _ in seen[0]})
     for run_id in RUNS:

@@ -25,7 +25,7 @@ def store(raw_url: str) -> ArtifactStore:
 
 def test_what_was_put_is_there_whole(store: ArtifactStore) -> None:
     store.put_all({PATH: b"rows", f"{PATH}-2": b""})
-    store.settle()
+    store.sync()
 
     opened = pickle.loads(pickle.dumps(store))
     assert opened.get(PATH) == b"rows"
@@ -72,9 +72,48 @@ def test_deleting_leaves_no_empty_directories_and_forgives_what_is_gone(folder_u
         store.sha256(PATH)
 
 
+def test_a_clean_up_that_takes_the_directory_of_drafts_holds_up_no_writer(folder_url: str) -> None:
+    store = ArtifactStore.open(folder_url)
+    (Path(folder_url) / DRAFTS).mkdir()
+    store.delete([f"{DRAFTS}/01J8ZQ6T5N8W3Y2V7R4K9M0XCE"])
+    assert not (Path(folder_url) / DRAFTS).exists()
+
+    store.put(PATH, b"rows")
+
+    assert store.get(PATH) == b"rows"
+
+
+def test_what_was_put_is_on_disk_after_a_sync_with_all_that_leads_to_it(
+    folder_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what another store had put before: nobody knows whether that one was told to sync."""
+    synced = []
+    fsync = os.fsync
+
+    def seen_fsync(fd: int) -> None:
+        fsync(fd)
+        synced.append(os.fstat(fd).st_ino)
+
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    paths = [f"demo/q/schema_version={number % 7}/part-{number:05d}.parquet" for number in range(50)]
+    ArtifactStore.open(folder_url).put(paths[0], b"rows")
+    store = ArtifactStore.open(folder_url)
+    store.put_all(dict.fromkeys(paths, b"rows"))
+    assert synced == []
+
+    store.sync()
+
+    files = [Path(folder_url) / path for path in paths]
+    expected = {*files, *(parent for file in files for parent in file.parents[:4])}
+    assert {path.stat().st_ino for path in expected} == set(synced)
+    last_file = max(synced.index(file.stat().st_ino) for file in files)
+    assert last_file < min(synced.index(path.stat().st_ino) for path in expected - set(files))
+
+
 def test_a_draft_is_abandoned_once_it_is_old(folder_url: str) -> None:
     store = ArtifactStore.open(folder_url)
     old = f"{DRAFTS}/01J8ZQ6T5N8W3Y2V7R4K9M0XCE"
+    (Path(folder_url) / DRAFTS).mkdir()
     for path in (old, f"{DRAFTS}/somebody-elses"):
         (Path(folder_url) / path).write_bytes(b"half")
 

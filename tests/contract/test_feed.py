@@ -1,4 +1,4 @@
-"""The feed skips nothing that commits late, and followers are told in time (R-EVT-8)."""
+"""The feed skips nothing that commits late, and followers are woken in time (R-EVT-8)."""
 
 from __future__ import annotations
 
@@ -182,22 +182,22 @@ def test_positions_are_told_from_their_low_bits(book: Ledger, database: Database
     assert _runs(book) == ["late", "later", "later", "later", "quick"]
 
 
-def test_a_follower_is_told_while_it_sleeps(ledger: Ledger, ledger_url: str) -> None:
+def test_a_follower_is_woken_while_it_sleeps(ledger: Ledger, ledger_url: str) -> None:
     """R-EVT-8: events appended one by one, from another connection, arrive each by itself and in order."""
     with open_ledger(ledger_url) as writer:
         feed = ledger.run_store.follow(patience=PATIENCE)
         for number in range(12):
-            teller = threading.Timer(
+            appending = threading.Timer(
                 0.03 * (number % 3), writer.run_store.append_event, [_event("run", f"{number}")]
             )
-            teller.start()
+            appending.start()
             assert next(feed).event.step_id == f"{number}"
-            teller.join()
+            appending.join()
         feed.close()  # type: ignore[attr-defined]
 
 
 def test_following_ends_when_patience_does(ledger: Ledger) -> None:
-    """A follower that was told to give up does, and goes on from a position."""
+    """A follower whose patience ends gives up, and goes on from a position."""
     ledger.run_store.append_events([_event("a"), _event("b"), _event("a", "y")])
     followed = list(ledger.run_store.follow(patience=0.01))
     assert followed == ledger.run_store.fetch_feed()
@@ -223,7 +223,7 @@ def test_nobody_is_notified_while_nobody_sleeps(book: Ledger, url: str) -> None:
         book.run_store.append_event(_event("one"))
         assert list(listener.notifies(timeout=0.1)) == []
         with book.run_store.watch() as watch:
-            watch.rest(found=False, at_most=PATIENCE)  # takes the bell, for one more look
+            watch.rest(found=False, at_most=PATIENCE)  # takes the wake-up lock, for one more look
             book.run_store.append_event(_event("two"))
             assert len(list(listener.notifies(timeout=PATIENCE, stop_after=1))) == 1
             watch.rest(found=False, at_most=PATIENCE)  # is woken by it
@@ -241,7 +241,7 @@ def test_a_follower_outlives_its_connection(book: Ledger, url: str) -> None:
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-    book.run_store.append_event(_event("two"))  # told again on a new connection
+    book.run_store.append_event(_event("two"))  # appended again on a new connection
     assert next(feed).event.run_id == "two"
     feed.close()  # type: ignore[attr-defined]
 

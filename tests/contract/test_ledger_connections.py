@@ -22,7 +22,7 @@ from sqlalchemy import Connection, event, make_url
 from sealbook.errors import Conflict, IllegalMove, Permanent, SealbookError, Transient, UnknownOutcome
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db import engine
-from sealbook.model import PartitionKey, Status
+from sealbook.model import PartitionKey, RunEvent, Status
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 
 
@@ -292,6 +292,19 @@ def test_a_control_action_lost_during_commit_is_looked_up(
         with pytest.raises(IllegalMove):
             through_proxy.requeue([KEY], actor="ann", reason="again")
     assert through_proxy.state(KEY).status is Status.PENDING
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_an_append_lost_during_commit_is_repeated(
+    cutter: CommitCutter, through_proxy: Ledger, cut: Literal["before", "after"]
+) -> None:
+    """R-EVT-4: an event appended again counts once, so nobody needs to hear of the connection."""
+    store = through_proxy.run_store
+    store.append_event(RunEvent.new("run", "RunQueued"))
+    cutter.cut = cut
+    result = store.append_event(RunEvent.new("run", "RunStarted"))
+    assert (result.run_seq, result.idempotent, result.conflict) == (2, cut == "after", False)
+    assert [event.event_type for event in store.fetch_events("run")] == ["RunQueued", "RunStarted"]
 
 
 def test_a_server_that_is_not_there() -> None:

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from sqlalchemy import delete, select
+from sqlalchemy import select
 
 from sealbook.errors import Conflict, IllegalMove, NotFound
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.states.tables import attempt, override_log, partition_state
+from sealbook.ledger.states.tables import override_log
 from sealbook.model import PartitionKey, PartitionState, Verdict
-from tests.support.ledger import PostgresqlServer, accept, reject, run_id
+from sealbook.status.verify import verify_ledger
+from tests.support.ledger import accept, reject, run_id
 
 KEYS = [PartitionKey("demo", customer, "clicks", date(2026, 1, 1)) for customer in "ab"]
 
@@ -158,6 +159,8 @@ class LedgerMachine(RuleBasedStateMachine):
                 )
         with self.ledger._database.read() as connection:
             assert len(connection.execute(select(override_log.c.id)).all()) == self.overrides
+        assert list(verify_ledger(self.ledger.reader)) == []  # R-EVT-11
+        self.ledger.close()
 
 
 def row(key: PartitionKey, page: Page) -> tuple[Any, ...]:
@@ -178,38 +181,18 @@ def fields(state: PartitionState) -> tuple[Any, ...]:
     )
 
 
-def empty(ledger: Ledger) -> None:
-    """Forget everything: quicker than another database for each example."""
-
-    def work(connection: Any) -> None:
-        for table in (partition_state, attempt, override_log):
-            connection.execute(delete(table))
-
-    ledger._database.write(work)
-
-
-def run_machine(ledger: Ledger, examples: int) -> None:
+def test_any_history(new_ledger_url: Callable[[], str], request: pytest.FixtureRequest) -> None:
     class Machine(LedgerMachine):
         def __init__(self) -> None:
-            empty(ledger)
-            super().__init__(ledger)
+            super().__init__(open_ledger(new_ledger_url()))
 
+    on_sqlite = "sqlite" in request.node.name
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=examples,
+            max_examples=40 if on_sqlite else 20,
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
         ),
     )
-
-
-def test_any_history_on_sqlite() -> None:
-    with open_ledger("sqlite://") as ledger:
-        run_machine(ledger, examples=50)
-
-
-def test_any_history_on_postgresql(postgresql: PostgresqlServer) -> None:
-    with open_ledger(postgresql.create_ledger()) as ledger:
-        run_machine(ledger, examples=30)

@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 from sealbook.errors import InvalidInput, NotMigrated, Permanent
 from sealbook.ledger import Ledger, grant_roles, open_ledger
-from sealbook.ledger.db.roles import RIGHTS
+from sealbook.ledger.roles import RIGHTS
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 
 ROLES = ("consumer", "extractor", "loader", "validator", "control")

@@ -19,7 +19,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from sealbook import ledger
 from sealbook.errors import ConfigError, NotMigrated, Permanent
@@ -27,6 +27,7 @@ from sealbook.ledger import migrate, open_ledger
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.tables import metadata
+from sealbook.model.events import RunEvent
 from tests.support.ledger import BACKENDS, KEY, PostgresqlServer, accept, declared_tables
 
 for _module in walk_packages(ledger.__path__, "sealbook.ledger."):
@@ -197,6 +198,53 @@ def test_migrating_again_does_nothing(migrated: Database, empty_url: str) -> Non
     with open_ledger(empty_url, migrate=True) as book:
         assert book.state(KEY).attempt_count == 1
     assert catalogue(migrated) == before
+
+
+_OLD_EVENT = """
+    INSERT INTO run_event (position, run_id, run_seq, event_id, event_type, plan_version, idempotency_key,
+        event_data, emitted_at, persisted_at)
+    VALUES (:seq, 'r', :seq, :key, 'PartitionSealed', '1', :key, :data,
+        '2026-01-01T00:00:00.000000+00:00', '2026-01-01T00:00:00.000000+00:00')
+"""
+
+
+def test_events_of_0003_get_their_partition(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A book with events is migrated: those that say their partition name it; the log stays guarded."""
+    data = ['{"partition":"demo/Acme/q/2026-01-01"}', '{"partition":7}', "{}", '{"partition":null}']
+    with monkeypatch.context() as past:
+        past.setattr(schema, "HEAD", "0003")
+        migrate(empty_url)
+    with closing(Database(empty_url)) as database:
+
+        def fill(connection: Connection) -> None:
+            for seq, each in enumerate(data, 1):
+                connection.execute(text(_OLD_EVENT), {"seq": seq, "key": f"k{seq}", "data": each})
+            connection.execute(
+                text(
+                    "INSERT INTO projection (name, active, position, holder, held_until)"
+                    " VALUES ('runs', true, 2, 'gone', '2026-01-01T00:00:00.000000+00:00')"
+                )
+            )
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("INSERT INTO run_head VALUES ('r', 4)"))
+                connection.execute(text("SELECT setval('run_event_position_seq', 4)"))
+
+        database.write(fill)
+        assert migrate(empty_url) == ("0003", schema.HEAD)
+        with open_ledger(empty_url) as book:
+            partitions = [event.partition for event in book.run_store.fetch_events("r")]
+            assert partitions == ["demo/Acme/q/2026-01-01", None, None, None]
+            assert book.run_store.append_event(RunEvent.new("r", "RunStarted")).run_seq == 5
+            assert book.run_store.projector().catch_up().events == 0
+            assert book.run_store.list_runs()[0].snapshot.counters.partitions_sealed == 4
+        with pytest.raises(Permanent, match="never changed"):
+            database.write(lambda c: c.execute(text("UPDATE run_event SET partition = 'x'")))
+
+
+def test_what_a_migration_reads_is_in_the_wheel() -> None:
+    """Functions stand in files of their own, inside the package."""
+    functions = {path.name for path in (schema._MIGRATIONS / "functions").glob("*.sql")}
+    assert functions == {"0004_run_event_append.sql", "0004_run_event_lock.sql"}
 
 
 def test_postgresql_is_not_migrated_unasked(postgresql: PostgresqlServer) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from sealbook.errors import Conflict, InvalidInput, NotFound
 from sealbook.ledger import Ledger
-from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.pointers.tables import pointer
-from sealbook.model.publication import Cut, PointerHidden
+from sealbook.model.publication import Cut
+from sealbook.model.selection import Selection
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import SINCE, UNTIL, load, planned, seen
 
@@ -21,8 +21,8 @@ def test_a_cut_is_not_changed_by_what_comes_after(ledger: Ledger) -> None:
     ledger.judge([accept(KEY, 1), accept(OTHER, 1)])
     load(ledger)
     made = ledger.pointers.create_cut("month_end", note="for the auditors")
-    pinned = list(ledger.pointers.published(KEY.query_name, cut="month_end"))
-    assert pinned == list(ledger.pointers.published(KEY.query_name))
+    pinned = list(ledger.pointers.published(Selection(queries=KEY.query_name), cut="month_end"))
+    assert pinned == list(ledger.pointers.published(Selection(queries=KEY.query_name)))
 
     ledger.judge([accept(KEY, 2)])
     load(ledger)
@@ -33,7 +33,7 @@ def test_a_cut_is_not_changed_by_what_comes_after(ledger: Ledger) -> None:
     ledger.rollback(KEY, run_id(2), actor="ann", reason="the third is worse")
     load(ledger)
     assert seen(ledger) == {KEY: run_id(2)}
-    assert list(ledger.pointers.published(KEY.query_name, cut="month_end")) == pinned
+    assert list(ledger.pointers.published(Selection(queries=KEY.query_name), cut="month_end")) == pinned
     assert ledger.pointers.cuts() == [made]
     assert (made.token, made.note) == ("month_end", "for the auditors")
 
@@ -56,20 +56,13 @@ def test_a_cut_has_what_could_be_read_and_nothing_else(ledger: Ledger) -> None:
 
 def test_hiding_for_a_cut_is_told_and_leaves_the_plan_right(ledger: Ledger) -> None:
     """What a cut hides is hidden like by a loader: once, with word of it, and still to be loaded."""
-    heard: list[object] = []
-
-    def listen(_connection: Connection, moves: object) -> None:
-        heard.append(moves)
-
     ledger.judge([accept(KEY, 1), accept(OTHER, 1)])
     load(ledger)
     ledger.judge([reject(KEY, 1, again="r"), reject(OTHER, 1, again="r")])
     ledger.judge([accept(OTHER, 2)])
-    Pointers(ledger._database, ledger._clock, listen).create_cut()
-    [moves] = heard
-    assert isinstance(moves, list)
-    assert all(isinstance(each, PointerHidden) for each in moves)
-    assert [each.artifact.key for each in moves] == [KEY, OTHER]
+    ledger.pointers.create_cut()
+    hidden = [each for each in ledger.run_store.fetch_feed() if each.event.event_type == "PartitionHidden"]
+    assert [each.event.partition for each in hidden] == [str(KEY), str(OTHER)]
     assert [(action.value, key) for action, key in planned(ledger)] == [("load", OTHER)]
 
 
@@ -88,7 +81,7 @@ def test_strict_has_no_meaning_at_a_cut(ledger: Ledger) -> None:
     """A cut names runs; which of them are behind changes with every verdict, and the cut must not."""
     ledger.pointers.create_cut("now")
     with pytest.raises(InvalidInput, match="strict"):
-        ledger.pointers.published(KEY.query_name, cut="now", strict=True)
+        ledger.pointers.published(Selection(queries=KEY.query_name), cut="now", strict=True)
 
 
 def test_coverage_at_a_cut(ledger: Ledger) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -17,23 +19,15 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from sqlalchemy import delete, update
 
 from sealbook.errors import IllegalMove, NotFound
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.pointers.removals import ABANDONED_AFTER
-from sealbook.ledger.pointers.tables import (
-    authority_change,
-    cut,
-    load_record,
-    pointer,
-    removal,
-    warehouse_version,
-)
-from sealbook.ledger.states.tables import attempt, override_log, partition_state
 from sealbook.model import Outcome, PartitionKey, RunId, Status
 from sealbook.model.publication import Action, Artifact, Staged
-from tests.support.ledger import PostgresqlServer, accept, reject, run_id
+from sealbook.model.selection import Selection
+from sealbook.status.verify import verify_ledger
+from tests.support.ledger import accept, reject, run_id
 from tests.support.pointers import planned, seen, stage
 
 DAY = date(2026, 1, 1)
@@ -241,7 +235,7 @@ class PointerMachine(RuleBasedStateMachine):
     def readers_see_what_the_rules_say(self) -> None:
         """R-CON-1 to R-CON-3, R-WH-5: reads, strict reads and coverage, all of the same instant."""
         readable, authorities = self.readable(), self.authorities()
-        published = list(self.pointers.published("clicks"))
+        published = list(self.pointers.published(Selection(queries="clicks")))
         assert {
             each.key: Artifact(each.key, each.run_id, each.schema_version) for each in published
         } == readable
@@ -277,10 +271,13 @@ class PointerMachine(RuleBasedStateMachine):
     @invariant()
     def cuts_never_change_and_what_can_be_read_has_its_files(self) -> None:
         """R-WH-7."""
-        cuts = {token: list(self.pointers.published("clicks", cut=token)) for token in self.reference.cuts}
+        cuts = {
+            token: list(self.pointers.published(Selection(queries="clicks"), cut=token))
+            for token in self.reference.cuts
+        }
         found = {token: {each.key: each.run_id for each in read} for token, read in cuts.items()}
         assert found == self.reference.cuts
-        for read in (*cuts.values(), self.pointers.published("clicks")):
+        for read in (*cuts.values(), self.pointers.published(Selection(queries="clicks"))):
             for each in read:
                 assert Artifact(each.key, each.run_id, each.schema_version) in self.reference.files
 
@@ -295,51 +292,22 @@ class PointerMachine(RuleBasedStateMachine):
                 Artifact(key, each.run_id, each.schema_version) for each in spans if each.valid_to is None
             ]
             assert last == ([] if shelf.pointed is None else [shelf.pointed])
+        assert list(verify_ledger(self.ledger.reader)) == []  # R-EVT-11
+        self.ledger.close()
 
 
-def empty(ledger: Ledger) -> None:
-    """Forget everything: quicker than another database for each example."""
-
-    def work(connection: Any) -> None:
-        tables = (
-            partition_state,
-            attempt,
-            override_log,
-            authority_change,
-            pointer,
-            load_record,
-            cut,
-            removal,
-        )
-        for table in tables:
-            connection.execute(delete(table))
-        connection.execute(update(warehouse_version).values(version=0))
-
-    ledger._database.write(work)
-
-
-def run_machine(ledger: Ledger, examples: int) -> None:
+def test_any_history(new_ledger_url: Callable[[], str], request: pytest.FixtureRequest) -> None:
     class Machine(PointerMachine):
         def __init__(self) -> None:
-            empty(ledger)
-            super().__init__(ledger)
+            super().__init__(open_ledger(new_ledger_url()))
 
+    on_sqlite = "sqlite" in request.node.name
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=examples,
+            max_examples=50 if on_sqlite else 8,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
         ),
     )
-
-
-def test_any_history_on_sqlite() -> None:
-    with open_ledger("sqlite://") as ledger:
-        run_machine(ledger, examples=50)
-
-
-def test_any_history_on_postgresql(postgresql: PostgresqlServer) -> None:
-    with open_ledger(postgresql.create_ledger()) as ledger:
-        run_machine(ledger, examples=8)

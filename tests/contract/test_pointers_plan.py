@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from sealbook.errors import InvalidInput
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db import schema
 from sealbook.ledger.pointers.tables import authority_change
 from sealbook.model import PartitionKey
 from sealbook.model.publication import Action, Difference
+from sealbook.model.selection import Selection
 from tests.support.ledger import BACKENDS, KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import load, planned, stage, staged
+
+JUDGED_AT = "2026-01-01T00:00:00.000000+00:00"
 
 
 def changes(ledger: Ledger) -> int:
@@ -124,8 +126,13 @@ def test_states_from_before_the_warehouse_are_planned(
         url = f"sqlite:///{tmp_path}/book.db"
     with monkeypatch.context() as past:
         past.setattr(schema, "HEAD", "0002")
-        with open_ledger(url, migrate=True) as ledger:
-            ledger.judge([accept(KEY), reject(OTHER)])
+        with open_ledger(url, migrate=True) as ledger, ledger._database.engine.begin() as connection:
+            for key, rest in (
+                (KEY, f"'success', '{run_id(1)}', '1', 10, '{JUDGED_AT}', NULL, 1"),
+                (OTHER, f"'failed', NULL, NULL, NULL, '{JUDGED_AT}', 'bad', 1"),
+            ):
+                values = ", ".join(f"'{value}'" for value in str(key).split("/"))
+                connection.exec_driver_sql(f"INSERT INTO partition_state VALUES ({values}, {rest})")
     with open_ledger(url, migrate=True) as ledger:
         assert planned(ledger) == [(Action.LOAD, KEY)]
 
@@ -154,7 +161,7 @@ KEYS = [
     [
         ({}, KEYS),
         ({"source": "demo"}, [key for key in KEYS if key.source == "demo"]),
-        ({"query_name": "views"}, [key for key in KEYS if key.query_name == "views"]),
+        ({"queries": "views"}, [key for key in KEYS if key.query_name == "views"]),
         ({"customers": ["a", "c"]}, [key for key in KEYS if key.customer_id in "ac"]),
         ({"customers": []}, []),
         ({"since": date(2026, 1, 2)}, [key for key in KEYS if key.logical_date.day == 2]),
@@ -168,36 +175,32 @@ def test_filters_apply_to_plan_load_and_lists(
     ledger: Ledger, filters: dict[str, Any], expected: list[PartitionKey]
 ) -> None:
     """Everything comes in key order and takes the same filters; nothing else is touched."""
-    others = sorted(set(KEYS) - set(expected))
+    others, chosen = sorted(set(KEYS) - set(expected)), Selection(**filters)
     ledger.judge([accept(key) for key in reversed(KEYS)])
-    assert planned(ledger, **filters) == [(Action.LOAD, key) for key in expected]
+    assert planned(ledger, chosen) == [(Action.LOAD, key) for key in expected]
 
-    assert load(ledger, **filters).loaded == tuple(expected)
+    assert load(ledger, chosen).loaded == tuple(expected)
     assert planned(ledger) == [(Action.LOAD, key) for key in others]
     load(ledger)
 
-    pointers = ledger.pointers.pointers(**filters)
+    pointers = ledger.pointers.pointers(chosen)
     assert [each.key for each in pointers] == sorted(expected, key=lambda key: (key.query_name, key))
-    assert [each.key for each in ledger.pointers.load_records(**filters)] == expected
+    assert [each.key for each in ledger.pointers.load_records(chosen)] == expected
 
     ledger.judge([reject(key, again="r") for key in KEYS])
-    assert ledger.pointers.hide(**filters) == expected
+    assert ledger.pointers.hide(chosen) == expected
     assert planned(ledger) == [(Action.HIDE, key) for key in others]
 
 
-def test_filters_that_no_key_can_match_are_refused(ledger: Ledger) -> None:
-    """A wrong filter would find nothing, and nobody would know why."""
-    wrongs: list[Any] = [
-        {"source": "No"},
-        {"customers": "abc"},
-        {"customers": ["a-b"]},
-        {"since": "2026-01-01"},
-    ]
-    for wrong in wrongs:
-        with pytest.raises(InvalidInput):
-            ledger.pointers.plan_counts(**wrong)
-    with pytest.raises(TypeError):
-        ledger.pointers.plan(status="failed")  # type: ignore[call-arg]
+def test_runs_and_statuses_are_those_of_the_state(ledger: Ledger) -> None:
+    """A change names no run: the plan is asked for by the run that has authority."""
+    ledger.judge([accept(KEYS[0], 1), accept(KEYS[1], 2)])
+    assert planned(ledger, Selection(runs=[run_id(2)])) == [(Action.LOAD, KEYS[1])]
+    assert planned(ledger, Selection(keys=KEYS[:2], runs=[run_id(1)])) == [(Action.LOAD, KEYS[0])]
+    load(ledger)
+    ledger.judge([reject(KEYS[0], 1, again="r")])
+    assert planned(ledger, Selection(statuses="failed")) == [(Action.HIDE, KEYS[0])]
+    assert planned(ledger, Selection(statuses="success")) == []
 
 
 def test_plan_in_memory_leaves_the_connection_free() -> None:

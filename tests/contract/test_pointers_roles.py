@@ -9,11 +9,14 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import delete, make_url
 
 from sealbook.errors import Permanent
 from sealbook.ledger import Ledger, grant_roles, open_ledger
-from sealbook.ledger.db.roles import RIGHTS
+from sealbook.ledger.reader import open_ledger_reader
+from sealbook.ledger.roles import RIGHTS
+from sealbook.ledger.states.tables import partition_state
+from sealbook.status.verify import verify_ledger
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 from tests.support.pointers import SINCE, UNTIL, artifact, load, seen, staged
 
@@ -83,6 +86,22 @@ WRITES: dict[str, Callable[[Ledger], object]] = {
     "condemn": lambda ledger: ledger.pointers.condemn([artifact(KEY, 1)], timedelta(0)),
     "forget": lambda ledger: ledger.pointers.forget([artifact(KEY, 1)]),
 }
+
+
+def test_the_reading_side_needs_the_consumer_role_and_no_more(url_as: UrlAs) -> None:
+    """It opens, plans and reads as a consumer; whoever it is opened as, the database refuses its writes."""
+    for role in ("consumer", "control"):
+        with open_ledger_reader(url_as(role)) as reader:
+            assert reader.state(KEY).current_run_id == run_id(2)
+            assert len(list(reader.states())) == len(list(reader.pointers.open_pointers())) == 2
+            assert [item.key for item in reader.pointers.plan()] == [KEY]
+            assert reader.pointers.version() == 2
+            assert len(reader.run_store.fetch_feed()) == 5
+            assert reader.run_store.get_snapshot(run_id(1)) is not None
+            assert reader.contracts.history() == []
+            assert list(verify_ledger(reader)) == []
+            with pytest.raises(Permanent, match="read-only"):
+                reader._database.write(lambda connection: connection.execute(delete(partition_state)))
 
 
 def test_nobody_else_publishes(url_as: UrlAs) -> None:

@@ -6,23 +6,15 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import event
 
-from sealbook.clock import utc_now
 from sealbook.errors import Conflict, InvalidInput, Permanent
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db.engine import Database
-from sealbook.ledger.pointers import Pointers
+from sealbook.ledger.pointers import Pointers, writes
 from sealbook.model import PartitionKey, Status, Verdict
-from sealbook.model.publication import (
-    Action,
-    LoadRecord,
-    PointerHidden,
-    PointerMove,
-    PointerPublished,
-    PointerStatus,
-    SwapResult,
-)
+from sealbook.model.partition_events import PartitionHidden, PartitionPublished, read_fact
+from sealbook.model.publication import Action, LoadRecord, PointerStatus, SwapResult
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 from tests.support.pointers import artifact, load, planned, seen, staged
 
@@ -182,46 +174,47 @@ def test_thousands_swap_in_one_transaction_of_few_statements(ledger: Ledger) -> 
     assert counts[0] < 20
 
 
-def test_a_swap_is_all_or_nothing(ledger: Ledger) -> None:
+def test_a_swap_is_all_or_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-WH-4: when the transaction fails, readers stay on what was published; the next swap does it all."""
     ledger.judge([accept(key, 1) for key in MANY])
     load(ledger)
     ledger.judge([accept(key, 2) for key in MANY])
 
-    def fail(_connection: Connection, _moves: object) -> None:
+    def fail(*_: object) -> None:
         raise Permanent("no room")
 
-    failing = Pointers(ledger._database, ledger._clock, fail)
-    with pytest.raises(Permanent, match="no room"):
-        failing.swap([staged(key, 2) for key in MANY])
+    with monkeypatch.context() as patched:
+        patched.setattr(writes, "append_new", fail)
+        with pytest.raises(Permanent, match="no room"):
+            ledger.pointers.swap([staged(key, 2) for key in MANY])
     assert seen(ledger, "clicks") == dict.fromkeys(MANY, run_id(1))
     assert ledger.pointers.version() == 1
     assert load(ledger).replaced == tuple(sorted(MANY))
     assert seen(ledger, "clicks") == dict.fromkeys(MANY, run_id(2))
 
 
-def test_who_listens_hears_of_every_move_inside_its_transaction(ledger: Ledger) -> None:
-    """Events of a swap or hide are written with it or not at all; what changed nothing is no news."""
-    heard: list[PointerMove] = []
-
-    def listen(connection: Connection, moves: Any) -> None:
-        assert connection.in_transaction()
-        heard.extend(moves)
-
-    listened = Pointers(ledger._database, ledger._clock, listen)
+def test_every_move_is_a_fact_and_what_changed_nothing_is_none(ledger: Ledger) -> None:
+    """R-EVT-11: a fact names the version of the warehouse since which it holds."""
     ledger.judge([accept(KEY, 1)])
-    listened.swap([staged(KEY, 1)])
-    listened.swap([staged(KEY, 1)])
+    ledger.pointers.swap([staged(KEY, 1)])
+    ledger.pointers.swap([staged(KEY, 1)])
     ledger.judge([accept(KEY, 2)])
-    listened.swap([staged(KEY, 2), staged(OTHER, 1)])
+    ledger.pointers.swap([staged(KEY, 2), staged(OTHER, 1)])
     ledger.judge([reject(KEY, 2, again="r")])
-    listened.hide()
-    listened.hide()
-    assert heard == [
-        PointerPublished(staged(KEY, 1), attempt=1, replaced_run_id=None),
-        PointerPublished(staged(KEY, 2), attempt=2, replaced_run_id=run_id(1)),
-        PointerHidden(artifact(KEY, 2), attempt=3, status=Status.FAILED),
+    ledger.pointers.hide()
+    ledger.pointers.hide()
+    facts = [read_fact(event) for event in ledger.reader.partition_log.events(KEY)]
+    moves = [
+        (type(fact), fact.run_id, fact.attempt)
+        for fact in facts
+        if isinstance(fact, PartitionPublished | PartitionHidden)
     ]
+    assert moves == [
+        (PartitionPublished, run_id(1), "1"),
+        (PartitionPublished, run_id(2), "2"),
+        (PartitionHidden, run_id(2), "3"),
+    ]
+    assert facts[-1] == PartitionHidden(key=KEY, run_id=run_id(2), attempt="3", status=Status.FAILED)
 
 
 def test_hide_ends_the_pointers_that_are_no_longer_safe(ledger: Ledger) -> None:
@@ -240,12 +233,13 @@ def test_hide_ends_the_pointers_that_are_no_longer_safe(ledger: Ledger) -> None:
     assert statuses == {KEY: PointerStatus.UNAVAILABLE, OTHER: PointerStatus.AVAILABLE}
 
 
-@pytest.mark.parametrize("moment", ["DELETE FROM authority_change", "COMMIT"])
+# Once the swap has appended to the log of run 2, a verdict on that very run waits for the commit.
 @pytest.mark.parametrize(
-    ("verdict", "readable", "action"),
+    ("moment", "verdict", "readable", "action"),
     [
-        (accept(KEY, 3), {KEY: run_id(2)}, Action.REPLACE),
-        (reject(KEY, 2, again="r"), {}, Action.HIDE),
+        ("DELETE FROM authority_change", accept(KEY, 3), {KEY: run_id(2)}, Action.REPLACE),
+        ("DELETE FROM authority_change", reject(KEY, 2, again="r"), {}, Action.HIDE),
+        ("COMMIT", accept(KEY, 3), {KEY: run_id(2)}, Action.REPLACE),
     ],
 )
 def test_a_verdict_between_the_check_and_the_commit_is_not_lost(
@@ -273,7 +267,6 @@ def test_a_verdict_between_the_check_and_the_commit_is_not_lost(
         event.listen(ledger._database.engine, "before_cursor_execute", before)
         if moment == "COMMIT":
             event.listen(ledger._database.engine, "commit", judge)
-        silent = Pointers(ledger._database, utc_now)  # the log of run 2 would keep its verdict waiting
-        assert silent.swap([staged(KEY, 2)]).replaced == (KEY,)
+        assert ledger.pointers.swap([staged(KEY, 2)]).replaced == (KEY,)
         assert seen(validator) == readable
         assert planned(validator) == [(action, KEY)]

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    MetaData,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    select,
+)
 
 from sealbook.errors import Conflict
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db.engine import Database
-from sealbook.ledger.events import FeedEvent, Projector, RunSnapshots, SqlRunStore, projections
+from sealbook.ledger.events import FeedEvent, Projector, RunSnapshots, SqlRunStore, projections, tables
 from sealbook.model.events import RunEvent
 from sealbook.model.run_snapshot import RunSnapshot
 from sealbook.testing.run_store_contract import OTHER_RUN, RUN, story
 from tests.support.event_stores import Clock, FaultyFeed
+from tests.support.ledger import PostgresqlServer
 
 
 def _projected(store: SqlRunStore) -> dict[str, RunSnapshot]:
@@ -78,11 +91,9 @@ class _Dying(RunSnapshots):
 
     dying = False
 
-    def apply(
-        self, connection: Connection, projection_id: int, events: Sequence[FeedEvent], *, resync: bool
-    ) -> None:
+    def apply(self, connection: Connection, projection_id: int, events: Sequence[FeedEvent]) -> None:
         """Write, and then fail."""
-        super().apply(connection, projection_id, events, resync=resync)
+        super().apply(connection, projection_id, events)
         if self.dying:
             raise RuntimeError("the power went out")
 
@@ -205,8 +216,8 @@ def test_a_rebuild_is_read_only_when_done(ledger: Ledger, ledger_url: str) -> No
         store.append_events([RunEvent.new(OTHER_RUN, "PartitionHidden", "load/x")])
         assert store.projector().catch_up().events == 0
         assert _projected(store)[OTHER_RUN].counters.partitions_hidden == 1
-        behind, worker = projector._building(), projector._worker
-        assert not database.write(lambda c: projections.swap(c, behind, worker, behind.position))
+        behind = projector._building()
+        assert not database.write(lambda c: projections.swap(c, behind, behind.position))
         projector.rebuild()
         with database.read() as connection:
             assert connection.exec_driver_sql("SELECT count(*) FROM projection").scalar() == 1
@@ -266,3 +277,93 @@ def test_a_retired_run_does_not_come_back(ledger: Ledger, ledger_url: str) -> No
         store.retire_run(RUN, actor="olga", reason="old")
         assert projector._take_batch(projector._active())
     assert _projected(store) == {}
+
+
+def test_a_rebuild_waits_for_what_the_feed_holds_back(postgresql: PostgresqlServer) -> None:
+    """R-EVT-8: an append that began late announces a position that others have passed; nothing is skipped."""
+    url = postgresql.create_ledger()
+    with open_ledger(url) as ledger, closing(Database(url)) as database:
+        store = ledger.run_store
+        store.append_events(story())
+        store.projector().catch_up()
+        projector = store.projector(batch=2)
+        with database.engine.begin() as late:
+            # As an appender does that read the last position before those were given out, and paused there.
+            late.exec_driver_sql(
+                "SELECT pg_advisory_xact_lock_shared("
+                "('run_event_position_seq'::regclass::oid::bigint << 32) | 3)"
+            )
+            assert [each.position for each in store.fetch_feed()] == [1, 2, 3]
+            rebuilding = threading.Thread(target=projector.rebuild)
+            rebuilding.start()
+            rebuilding.join(0.5)
+            assert rebuilding.is_alive()
+        rebuilding.join()
+        assert _projected(store) == _replayed(store)
+        assert store.projector().lag().events == 0
+
+
+EVENT_COUNTS = Table(
+    "event_count",
+    MetaData(),
+    Column("projection_id", BigInteger, primary_key=True),
+    Column("event_type", Text, primary_key=True),
+    Column("events", BigInteger, nullable=False),
+)
+
+
+class _EventCounts:
+    """A projection that knows nothing of runs: how many events there are of each type."""
+
+    name = "event_counts"
+
+    def apply(self, connection: Connection, projection_id: int, events: Sequence[FeedEvent]) -> None:
+        """Add to the counts."""
+        before = self.read(connection, projection_id)
+        connection.execute(delete(EVENT_COUNTS).where(EVENT_COUNTS.c.projection_id == projection_id))
+        after = Counter(before) + Counter(each.event.event_type for each in events)
+        for event_type, count in after.items():
+            values = {"projection_id": projection_id, "event_type": event_type, "events": count}
+            connection.execute(insert(EVENT_COUNTS).values(values))
+
+    def discard(self, connection: Connection) -> None:
+        """Remove the counts of projections that are no more."""
+        there = select(tables.projection.c.id)
+        connection.execute(delete(EVENT_COUNTS).where(EVENT_COUNTS.c.projection_id.not_in(there)))
+
+    def read(self, connection: Connection, projection_id: int) -> dict[str, int]:
+        """Return the counts."""
+        query = select(EVENT_COUNTS).where(EVENT_COUNTS.c.projection_id == projection_id)
+        return {row.event_type: row.events for row in connection.execute(query)}
+
+
+def test_any_projection_will_do(ledger_url: str) -> None:
+    """R-EVT-8: a name, apply and discard are enough, also for a rebuild, a daemon and a lag that is high."""
+    clock = Clock()
+    with open_ledger(ledger_url, clock=clock) as ledger, closing(Database(ledger_url)) as database:
+        store = ledger.run_store
+        database.write(EVENT_COUNTS.create)
+        counts = _EventCounts()
+        projector = Projector(database, store, counts, clock, batch=3)
+
+        def read() -> dict[str, int]:
+            with database.read() as connection:
+                state = projections.find(connection, counts.name)
+                assert state is not None
+                projected = select(func.count(EVENT_COUNTS.c.projection_id.distinct()))
+                assert connection.execute(projected).scalar() == 1, "what was replaced is discarded"
+                return counts.read(connection, state.id)
+
+        store.append_events(story() + story(OTHER_RUN))
+        projector.catch_up()
+        expected = Counter(event.event_type for event in story() * 2)
+        assert read() == expected
+        projector.rebuild()
+        assert read() == expected
+        store.append_event(RunEvent.new(RUN, "Late"))
+        clock.pass_seconds(60)
+        looks = iter([False, True])
+        projector.follow(lambda: next(looks))
+        assert read() == expected | {"Late": 1}
+        store.projector().catch_up()
+        assert _projected(store) == _replayed(store)

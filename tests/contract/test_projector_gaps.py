@@ -129,6 +129,40 @@ def test_any_gap_heals(ledger: Ledger, ledger_url: str, hidden: set[int], first:
     assert _agrees(store)
 
 
+def test_a_late_event_of_a_retired_run_heals_too(ledger: Ledger, database: Database) -> None:
+    """R-EVT-9: what is read again goes on from how the run had ended."""
+    store = ledger.run_store
+    store.append_events(story())
+    store.retire_run(RUN, actor="olga", reason="old")
+    store.append_events([RunEvent.new(RUN, "PartitionHidden", f"load/{number}") for number in range(3)])
+    projector = Projector(database, FaultyFeed(store, hidden_in_feed=_number(10)), RunSnapshots(), Clock())
+    assert projector._take_batch(projector._active())
+    assert _run(store) == (8, True)
+    projector._heal(projector._active())
+    assert _run(store) == (11, False)
+    assert _agrees(store)
+    store.append_event(RunEvent.new(RUN, "PartitionHidden", "load/4"))
+    assert projector._take_batch(projector._active())
+    assert _run(store) == (12, False)
+
+
+def test_catching_up_alerts_too(ledger_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """R-EVT-9: PROJECTOR_LAG_HIGH is logged where no daemon runs; a rebuild, of old events, is silent."""
+    clock = Clock()
+    with open_ledger(ledger_url, clock=clock) as ledger:
+        store = ledger.run_store
+        for waited, alerts in ((4, 0), (6, 1)):
+            caplog.clear()
+            store.append_event(RunEvent.new(RUN, "StepStarted", f"{waited}"))
+            clock.pass_seconds(waited)
+            store.projector().catch_up()
+            assert [record.getMessage()[:18] for record in caplog.records] == ["PROJECTOR_LAG_HIGH"] * alerts
+        caplog.clear()
+        clock.pass_seconds(60)
+        store.projector().rebuild()
+        assert caplog.records == []
+
+
 def test_high_lag_alerts_and_resyncs(ledger_url: str, caplog: pytest.LogCaptureFixture) -> None:
     """R-EVT-9: over 5 s PROJECTOR_LAG_HIGH is logged; over 10 s runs are read again in full."""
     clock = Clock()

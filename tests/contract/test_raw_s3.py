@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sealbook.errors import ConfigError, NotFound, Permanent, Transient
+from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from sealbook.storage import opening
 from tests.support.s3 import KEY, RUN, SEAL, Fault, S3Server, numbered, seal_rows
@@ -54,7 +55,7 @@ def test_a_listing_takes_one_request_for_each_customer(s3_url: str, s3_server: S
             key = type(KEY)("demo", customer, "q", KEY.logical_date.replace(day=day))
             seal_rows(store, numbered(1), key)
     s3_server.expect(None)
-    assert len(list(store.sealed(source="demo", customers=["1", "3"]))) == 6
+    assert len(list(store.sealed(Selection(source="demo", customers=["1", "3"])))) == 6
     assert s3_server.requests == 2
 
 

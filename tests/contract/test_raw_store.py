@@ -23,6 +23,7 @@ from sealbook.errors import (
     Transient,
 )
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.selection import Selection
 from sealbook.raw import RawStore, Row
 from sealbook.raw.layout import RunPaths
 from tests.support.s3 import EXTRACTED_AT, KEY, RUN, SEAL, numbered, seal_rows
@@ -33,11 +34,11 @@ PATHS = RunPaths(KEY, RUN)
 
 def put(store: RawStore, path: str, data: bytes) -> None:
     """Place an object without any of the store's care, as a crash or a vandal would."""
-    obstore.put(store._medium._store, path, data)
+    obstore.put(store._storage._store, path, data)
 
 
 def paths(store: RawStore) -> list[str]:
-    return store._medium.names("demo")
+    return store._storage.names("demo")
 
 
 def test_what_is_sealed_is_read_back_in_order(raw_store: RawStore) -> None:
@@ -57,7 +58,7 @@ def test_the_seal_says_all_that_the_rule_asks(raw_store: RawStore) -> None:
     """R-RAW-3: the fields of metadata.json, by their names."""
     payload = raw_store.write(KEY, RUN, numbered(3))
     raw_store.seal(KEY, RUN, payload, **SEAL)
-    data = raw_store._medium.get(PATHS.metadata)
+    data = raw_store._storage.get(PATHS.metadata)
     assert data is not None
     content = raw_store.read(KEY, RUN).payload()
     assert msgspec.json.decode(data) == {
@@ -179,7 +180,7 @@ def test_a_seal_that_was_decided_is_finished_by_the_next_write(raw_store: RawSto
     payload = raw_store.write(KEY, RUN, numbered(4, writer=1))
     sealed = raw_store.seal(KEY, RUN, payload, **SEAL)
     content = raw_store.read(KEY, RUN).payload()
-    raw_store._medium.delete([PATHS.metadata, PATHS.payload])
+    raw_store._storage.delete([PATHS.metadata, PATHS.payload])
     put(raw_store, PATHS.staged(payload.write_id), content)
     put(raw_store, PATHS.intent, sealed.to_json())
     with pytest.raises(AlreadySealed):
@@ -214,7 +215,7 @@ def test_an_intent_that_makes_no_sense_is_reported(raw_store: RawStore, intent: 
 
 def test_an_intent_whose_payload_is_gone_seals_nothing(raw_store: RawStore) -> None:
     sealed = seal_rows(raw_store, numbered(4))
-    raw_store._medium.delete([PATHS.metadata, PATHS.payload])
+    raw_store._storage.delete([PATHS.metadata, PATHS.payload])
     put(raw_store, PATHS.intent, sealed.to_json())
     with pytest.raises(Corrupt, match="staged payload it names is gone"):
         raw_store.write(KEY, RUN, numbered(4))
@@ -298,7 +299,7 @@ def test_damage_to_a_sealed_payload_is_found(raw_store: RawStore) -> None:
         put(raw_store, PATHS.payload, damaged)
         with pytest.raises(Corrupt, match=PATHS.payload):
             raw_store.read(KEY, RUN).payload()
-    raw_store._medium.delete([PATHS.payload])
+    raw_store._storage.delete([PATHS.payload])
     with pytest.raises(Corrupt, match="missing"):
         raw_store.read(KEY, RUN).payload()
 
@@ -368,26 +369,24 @@ def test_sealed_runs_are_listed_by_source_customer_query_and_day(raw_store: RawS
     for path in (stray, "demo/metadata.json", "demo/customer_id=1/notes.txt", "readme.txt"):
         put(raw_store, path, b"{}")
 
-    everything = [(keys[0], OLDER), *((key, RUN) for key in keys)]
+    everything = [(keys[0], OLDER, 0), *((key, RUN, 0) for key in keys)]
     assert list(raw_store.sealed()) == everything
-    assert list(raw_store.sealed(source="demo", customers=["10", "1", "10"], query_name="q")) == [
-        (key, run_id)
-        for key, run_id in everything
-        if key.source == "demo" and key.customer_id in ("1", "10") and key.query_name == "q"
-    ]
-    assert list(raw_store.sealed(since=days[1], until=days[1])) == [
-        (key, run_id) for key, run_id in everything if key.logical_date == days[1]
-    ]
-    assert list(raw_store.sealed(query_name="q_x", since=days[2])) == [
-        (key, run_id) for key, run_id in everything if key.query_name == "q_x" and key.logical_date == days[2]
-    ]
-    assert list(raw_store.sealed(customers=[])) == []
-    assert list(raw_store.sealed(source="other")) == []
-    for wrong in ({"source": "a/b"}, {"query_name": "../x"}):
+    for selection in (
+        Selection(source="demo", customers=["10", "1", "10"], queries="q"),
+        Selection(source=["demo_2", "demo"], queries=["q_x", "q"]),
+        Selection(since=days[1], until=days[1]),
+        Selection(queries="q_x", since=days[2]),
+        Selection(keys=[keys[3], keys[0]]),
+    ):
+        chosen = [each for each in everything if selection.matches(each[0])]
+        assert chosen
+        assert list(raw_store.sealed(selection)) == chosen
+    assert list(raw_store.sealed(Selection(runs=[OLDER]))) == everything[:1]
+    assert list(raw_store.sealed(Selection(customers=[]))) == []
+    assert list(raw_store.sealed(Selection(source="other"))) == []
+    for wrong in ({"source": "a/b"}, {"queries": "../x"}, {"customers": "../.."}):
         with pytest.raises(InvalidInput):
-            raw_store.sealed(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="customer_id"):
-        list(raw_store.sealed(customers=["../.."]))
+            Selection(**wrong)  # type: ignore[arg-type]  # nothing outside the store can be listed
 
 
 def test_a_store_travels_to_a_worker_as_its_url(raw_store: RawStore) -> None:
@@ -400,7 +399,7 @@ def test_a_store_travels_to_a_worker_as_its_url(raw_store: RawStore) -> None:
 
 
 def test_a_payload_that_the_storage_could_not_publish_is_refused(raw_store: RawStore) -> None:
-    raw_store._medium.largest = 1_000
+    raw_store._storage.largest = 1_000
     with pytest.raises(Permanent, match="over 1000 bytes"):
         raw_store.write(KEY, RUN, numbered(600))
     assert paths(raw_store) == []
@@ -413,7 +412,7 @@ def test_a_failed_tidying_does_not_undo_a_seal(
         raise Transient("no delete today")
 
     payload = raw_store.write(KEY, RUN, numbered(2))
-    monkeypatch.setattr(raw_store._medium, "delete", refuse)
+    monkeypatch.setattr(raw_store._storage, "delete", refuse)
     with caplog.at_level(logging.WARNING):
         raw_store.seal(KEY, RUN, payload, **SEAL)
     assert "no delete today" in caplog.text

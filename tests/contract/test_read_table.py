@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from sealbook.book import Book
-from sealbook.errors import Corrupt, InvalidInput, Irreconcilable, NotFound
+from sealbook.errors import ConfigError, Corrupt, InvalidInput, Irreconcilable, NotFound
 from sealbook.model.publication import CoverageKind
+from sealbook.model.selection import Selection
 from sealbook.warehouse.layout import part_path
 from tests.support.ledger import accept, reject, run_id
 from tests.support.published import CONTRACTS, CUSTOMERS, FIRST_DAY, QUERY, key, open_book, publish, write
@@ -84,7 +85,7 @@ def test_guarantee_a_replacement_is_atomic(book: Book) -> None:
 
 def test_guarantee_freshness_is_told_by_load_records(book: Book) -> None:
     put(book, KEYS[:1], run=1)
-    [record] = book.ledger.pointers.load_records(query_name=QUERY)
+    [record] = book.ledger.pointers.load_records(Selection(queries=QUERY))
     assert (record.key, record.run_id, record.schema_version) == (KEYS[0], run_id(1), "1")
     assert record.loaded_at.tzinfo is not None
 
@@ -165,7 +166,7 @@ def test_versions_that_cannot_be_reconciled(book: Book) -> None:
 
 def test_an_artifact_that_is_not_what_was_loaded(book: Book) -> None:
     put(book, KEYS[:1])
-    [published] = book.ledger.pointers.published(QUERY)
+    [published] = book.ledger.pointers.published(Selection(queries=QUERY))
     file = Path(book.settings.warehouse) / part_path(published.location, 0)
     write(book.settings.warehouse, KEYS[0], 1, contract=CONTRACTS["1"], rows=9)
     with pytest.raises(Corrupt, match="9 rows, not 10"):
@@ -179,7 +180,7 @@ def test_an_artifact_that_is_not_what_was_loaded(book: Book) -> None:
 
 
 def test_an_unknown_query_names_the_known_ones(book: Book) -> None:
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(ConfigError, match="no query nothing is configured") as caught:
         book.table("nothing")
     assert "campaign_daily, clicks" in str(caught.value.remedy)
 

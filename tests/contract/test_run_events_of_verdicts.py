@@ -7,6 +7,7 @@ import pytest
 from sealbook.errors import Conflict, IllegalMove
 from sealbook.ledger import Ledger
 from sealbook.ledger.states import verdicts
+from sealbook.model.partition_events import PartitionJudged, PartitionRolledBack, read_fact
 from sealbook.model.run_snapshot import Counters
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 
@@ -31,7 +32,8 @@ def test_every_verdict_that_counts_is_told_once(ledger: Ledger) -> None:
         (run_id(2), "PartitionJudged", step, "2"),
     ]
     log = ledger.run_store.fetch_events(run_id(1))
-    assert log[-1].event_data["currentRunId"] == run_id(2)
+    assert log[-1].partition == str(KEY)
+    assert isinstance(log[-1].event_data, dict)
     assert log[-1].event_data["revalidationId"] == "r1"
     judged_at = {attempt.judged_at for attempt in ledger.attempts(KEY)}
     assert {event.emitted_at for event in log if event.step_id == step} < judged_at
@@ -54,7 +56,7 @@ def test_an_event_that_fails_takes_the_verdict_back(ledger: Ledger, monkeypatch:
     def fail(*_: object) -> None:
         raise RuntimeError("the power went out")
 
-    monkeypatch.setattr(verdicts, "append", fail)
+    monkeypatch.setattr(verdicts, "append_new", fail)
     with pytest.raises(RuntimeError):
         ledger.judge([accept(KEY, 1)])
     assert ledger.state(KEY).attempt_count == 0
@@ -67,9 +69,41 @@ def test_a_requeue_is_told_under_the_run_of_the_last_attempt(ledger: Ledger) -> 
     with pytest.raises(IllegalMove):
         ledger.requeue([KEY, OTHER], actor="olga", reason="fixed upstream")
     ledger.requeue([KEY, KEY], actor="olga", reason="fixed upstream")
-    assert _said(ledger)[-1] == (run_id(2), "PartitionRequeued", f"control/{KEY}", "2")
+    assert _said(ledger)[-1] == (run_id(2), "PartitionRequeued", f"control/{KEY}", "1")
     (event,) = [e for e in ledger.run_store.fetch_events(run_id(2)) if e.event_type == "PartitionRequeued"]
-    assert event.event_data == {"partition": str(KEY), "actor": "olga", "reason": "fixed upstream"}
+    assert event.partition == str(KEY)
+    assert event.event_data == {"actor": "olga", "reason": "fixed upstream"}
     ledger.judge([reject(KEY, 4)])
     ledger.requeue([KEY], actor="olga", reason="again")
-    assert _said(ledger)[-1] == (run_id(4), "PartitionRequeued", f"control/{KEY}", "3")
+    assert _said(ledger)[-1] == (run_id(4), "PartitionRequeued", f"control/{KEY}", "2")
+
+
+def test_a_rollback_is_told_under_the_run_that_gets_authority(ledger: Ledger) -> None:
+    """R-STATE-9, R-EVT-10: its event says from which run, who asked and why; a refused one says nothing."""
+    ledger.judge([accept(KEY, 1), accept(KEY, 2)])
+    ledger.rollback(KEY, run_id(1), actor="olga", reason="the second is worse")
+    with pytest.raises(IllegalMove):
+        ledger.rollback(KEY, run_id(1), actor="olga", reason="once more")
+    *_, event = ledger.run_store.fetch_events(run_id(1))
+    assert read_fact(event) == PartitionRolledBack(
+        key=KEY,
+        run_id=run_id(1),
+        attempt="1",
+        from_run_id=run_id(2),
+        schema_version="1",
+        record_count=10,
+        actor="olga",
+        reason="the second is worse",
+    )
+    assert len(_said(ledger)) == 3
+
+
+def test_a_verdict_whose_event_is_taken_is_a_conflict(ledger: Ledger) -> None:
+    """R-EVT-10: no verdict, requeue or rollback without its event."""
+    verdict = accept(KEY, 1)
+    other = PartitionJudged.of(reject(KEY, 1), 1).to_event()
+    ledger.run_store.append_event(other)
+    with pytest.raises(Conflict, match="PartitionJudged"):
+        ledger.judge([verdict])
+    assert ledger.state(KEY).attempt_count == 0
+    assert ledger.attempts(KEY) == []

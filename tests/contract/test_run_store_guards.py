@@ -121,6 +121,32 @@ def test_a_retired_run_never_reuses_numbers_or_positions(ledger: Ledger) -> None
     assert store.get_snapshot(RUN) == store.project_snapshot(RUN) == store.list_runs()[0].snapshot
 
 
+def test_a_retired_run_stays_what_it_was(ledger: Ledger) -> None:
+    """R-EVT-5, R-EVT-6: a late event goes on from how the run had ended, in the snapshot and in the list."""
+    store = ledger.run_store
+    store.append_events(story())
+    store.retire_run(RUN, actor="olga", reason="old")
+    assert store.get_snapshot(RUN) is None
+    store.append_event(RunEvent.new(RUN, "PartitionHidden", "load/x"))
+    snapshot = store.project_snapshot(RUN)
+    assert (snapshot.status, snapshot.last_event_seq) == (RunStatus.COMPLETED, 9)
+    assert snapshot.counters.partitions_hidden == 1
+    assert snapshot.inconsistent == ()
+    for act in (store.projector().catch_up, store.projector().rebuild):
+        assert store.get_snapshot(RUN) == snapshot
+        act()
+        (listed,) = store.list_runs()
+        assert (listed.snapshot, listed.stale) == (snapshot, False)
+    late = RunEvent.new(RUN, "RunStarted", None, 2)
+    store.append_event(late)
+    store.projector().catch_up()
+    snapshot = store.list_runs()[0].snapshot
+    assert (snapshot.status, snapshot.inconsistent) == (RunStatus.COMPLETED, (late.event_id,))
+    retired = store.retire_run(RUN, actor="olga", reason="again")
+    assert (retired.status, retired.event_count, retired.last_seq) == (RunStatus.COMPLETED, 2, 10)
+    assert store.list_runs() == []
+
+
 def test_a_run_that_goes_on_is_not_retired(ledger: Ledger) -> None:
     """R-EVT-5: only finished runs, and only runs that there are."""
     store = ledger.run_store

@@ -36,15 +36,15 @@ def _of_run(log: list[RunEvent], run_id: str) -> list[RunEvent]:
 
 
 @LIMITS
-@given(told=events)
-def test_any_event_comes_back_as_it_was_told(ledger: Ledger, told: RunEvent) -> None:
+@given(appended=events)
+def test_any_event_comes_back_as_it_was_appended(ledger: Ledger, appended: RunEvent) -> None:
     """R-EVT-1: any text, number and nesting that the model allows survives both databases."""
-    told = replace(told, run_id=f"{next(_numbers)}", idempotency_key="", event_id="")
-    result = ledger.run_store.append_event(told)
-    (found,) = ledger.run_store.fetch_events(told.run_id)
+    appended = replace(appended, run_id=f"{next(_numbers)}", idempotency_key="", event_id="")
+    result = ledger.run_store.append_event(appended)
+    (found,) = ledger.run_store.fetch_events(appended.run_id)
     assert found.persisted_at is not None
-    assert found == told.stored(result.run_seq, found.persisted_at)
-    assert found.to_json() == told.stored(result.run_seq, found.persisted_at).to_json()
+    assert found == appended.stored(result.run_seq, found.persisted_at)
+    assert found.to_json() == appended.stored(result.run_seq, found.persisted_at).to_json()
     assert ledger.run_store.append_event(found).conflict is False
 
 
@@ -53,11 +53,11 @@ def test_any_event_comes_back_as_it_was_told(ledger: Ledger, told: RunEvent) -> 
 def test_incremental_replay_and_rebuild_agree(
     ledger: Ledger, stories: list[list[RunEvent]], data: st.DataObject
 ) -> None:
-    """R-EVT-4, R-EVT-7, R-EVT-8: whatever is told, in whatever batches, with whatever repeated in between."""
+    """R-EVT-4, R-EVT-7, R-EVT-8: whatever is appended, in whatever batches, with whatever repeated."""
     store = ledger.run_store
-    runs = {f"{next(_numbers)}": story for story in stories}
+    runs = {f"{next(_numbers):06}": story for story in stories}
     waiting = {run_id: _of_run(story, run_id) for run_id, story in runs.items() if story}
-    told: list[RunEvent] = []
+    appended: list[RunEvent] = []
     numbers: dict[str, int] = {}
     while waiting:
         batch: list[RunEvent] = []
@@ -67,12 +67,14 @@ def test_incremental_replay_and_rebuild_agree(
                 batch.append(waiting[run_id].pop(0))
                 if not waiting[run_id]:
                     del waiting[run_id]
-            if told or batch:
-                batch.extend(data.draw(st.lists(st.sampled_from(told + batch), max_size=3), label="again"))
+            if appended or batch:
+                batch.extend(
+                    data.draw(st.lists(st.sampled_from(appended + batch), max_size=3), label="again")
+                )
         for event, result in zip(batch, store.append_events(batch), strict=True):
             assert result.persisted is (event.idempotency_key not in numbers)
             assert numbers.setdefault(event.idempotency_key, result.run_seq) == result.run_seq
-        told += batch
+        appended += batch
         if data.draw(st.booleans(), label="project"):
             store.projector(batch=data.draw(st.integers(1, 4), label="batch")).catch_up()
     store.projector(batch=3).catch_up()

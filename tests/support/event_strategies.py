@@ -43,7 +43,7 @@ events = st.builds(
     st.none() | tokens,
     st.none() | tokens | st.integers(0, 99),
     tokens,
-    json_objects,
+    json_objects | json_values,
     st.none() | times,
     engine_attempt_id=st.none() | tokens,
     adapter_version=st.none() | tokens,
@@ -51,6 +51,7 @@ events = st.builds(
     caused_by_signal_id=st.none() | st.uuids().map(str),
     parent_event_id=st.none() | st.uuids().map(str),
     event_id=st.none() | st.uuids().map(str),
+    partition=st.none() | tokens,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -137,13 +137,25 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=BACKENDS)
-def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty, migrated ledger on each database that Sealbook supports."""
+def new_ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """A maker of empty, migrated ledgers, on each database that Sealbook supports."""
     if request.param == "postgresql":
         server: PostgresqlServer = request.getfixturevalue("postgresql")
-        return server.create_ledger()
-    copyfile(request.getfixturevalue("sqlite_template"), tmp_path / "book.db")
-    return f"sqlite:///{tmp_path}/book.db"
+        return server.create_ledger
+    template: Path = request.getfixturevalue("sqlite_template")
+
+    def copy() -> str:
+        file = tmp_path / f"{uuid4().hex}.db"
+        copyfile(template, file)
+        return f"sqlite:///{file}"
+
+    return copy
+
+
+@pytest.fixture
+def ledger_url(new_ledger_url: Callable[[], str]) -> str:
+    """An empty, migrated ledger on each database."""
+    return new_ledger_url()
 
 
 @pytest.fixture

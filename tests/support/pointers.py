@@ -7,8 +7,10 @@ from hashlib import sha256
 from typing import Any
 
 from sealbook.ledger import Ledger
+from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.publication import Action, Artifact, PlanItem, Staged, SwapResult
+from sealbook.model.selection import Selection
 from tests.support.ledger import KEY, run_id
 
 SINCE, UNTIL = date(2026, 1, 1), date(2026, 1, 2)
@@ -43,26 +45,34 @@ def stage(item: PlanItem) -> Staged:
     )
 
 
-def load(ledger: Ledger, **filters: Any) -> SwapResult:
+def load(ledger: Ledger, selection: Selection = EVERYTHING) -> SwapResult:
     """Do a whole load."""
-    ledger.pointers.hide(**filters)
-    plan = ledger.pointers.plan(**filters)
+    ledger.pointers.hide(selection)
+    plan = ledger.pointers.plan(selection)
     return ledger.pointers.swap([stage(item) for item in plan if item.action is not Action.HIDE])
 
 
-def seen(ledger: Ledger, query_name: str = KEY.query_name, **asked: Any) -> dict[PartitionKey, RunId]:
+def seen(
+    ledger: Ledger,
+    query_name: str = KEY.query_name,
+    *,
+    strict: bool = False,
+    cut: str | None = None,
+    **asked: Any,
+) -> dict[PartitionKey, RunId]:
     """Return the run that a reader sees of each partition."""
-    published = list(ledger.pointers.published(query_name, **asked))
+    selection = Selection(queries=query_name, **asked)
+    published = list(ledger.pointers.published(selection, strict=strict, cut=cut))
     runs = {each.key: each.run_id for each in published}
     assert len(runs) == len(published)
     return runs
 
 
-def planned(ledger: Ledger, **filters: Any) -> list[tuple[Action, PartitionKey]]:
+def planned(ledger: Ledger, selection: Selection = EVERYTHING) -> list[tuple[Action, PartitionKey]]:
     """Return what a load would do, and check that the counts say the same."""
-    items = [(item.action, item.key) for item in ledger.pointers.plan(**filters)]
+    items = [(item.action, item.key) for item in ledger.pointers.plan(selection)]
     counts = {action: sum(each is action for each, _ in items) for action in Action}
-    assert ledger.pointers.plan_counts(**filters) == counts
+    assert ledger.pointers.plan_counts(selection) == counts
     return items
 
 

@@ -81,7 +81,8 @@ class MemoryStore:
 
 
 def _text(event: RunEvent) -> str:
-    return json.dumps(event.event_data, sort_keys=True)  # to Python, 1 and 1.0 and True are equal
+    payload = [event.event_data, event.partition]
+    return json.dumps(payload, sort_keys=True)  # to Python, 1 and 1.0 and True are equal
 
 
 class TestMemoryStore(RunStoreContract, EventFeedContract):
@@ -110,7 +111,7 @@ class _Forgetful(MemoryStore):
 
 
 class _Repeating(MemoryStore):
-    """Stores a key as often as it is told."""
+    """Stores a key as often as it comes."""
 
     def append_one(self, event: RunEvent) -> AppendResult:
         self.log.append(event.stored(len(self.log) + 1, utc_now()))

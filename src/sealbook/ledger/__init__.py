@@ -2,33 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from types import TracebackType
 from typing import Self
 
 from sealbook.clock import Clock, utc_now
 from sealbook.errors import SealbookError
-from sealbook.ledger.db import roles, schema
+from sealbook.ledger import roles
+from sealbook.ledger.contracts import ContractWriter
+from sealbook.ledger.db import schema
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import SqlRunStore
-from sealbook.ledger.pointer_events import to_event_log
 from sealbook.ledger.pointers import Pointers
-from sealbook.ledger.states.overrides import ControlWrites
-from sealbook.ledger.states.reader import LedgerReads
-from sealbook.ledger.states.verdicts import VerdictWrites
+from sealbook.ledger.reader import LedgerReader, open_ledger_reader
+from sealbook.ledger.runs import RunWriter
+from sealbook.ledger.states.overrides import OverrideWriter
+from sealbook.ledger.states.verdicts import VerdictWriter
+from sealbook.model import PartitionKey, PartitionState, RunId, Verdict
 
-__all__ = ["ControlWrites", "Ledger", "LedgerReads", "VerdictWrites", "grant_roles", "migrate", "open_ledger"]
+__all__ = [
+    "Ledger",
+    "LedgerReader",
+    "grant_roles",
+    "migrate",
+    "open_ledger",
+    "open_ledger_reader",
+]
 
 
-class Ledger(LedgerReads, VerdictWrites, ControlWrites):
+class Ledger:
     """All ports on one database; hand a worker only the port of its role."""
 
     def __init__(self, database: Database, clock: Clock = utc_now) -> None:
-        LedgerReads.__init__(self, database)
-        VerdictWrites.__init__(self, database, clock)
-        ControlWrites.__init__(self, database, clock)
+        self._database = database
+        self.reader = LedgerReader(database)
+        self.verdicts = VerdictWriter(database, clock)
+        self.overrides = OverrideWriter(database, clock)
+        self.pointers = Pointers(database, clock)
         self.run_store = SqlRunStore(database, clock)
-        self.pointers = Pointers(database, clock, to_event_log(clock))
+        self.runs = RunWriter(database, clock)
+        self.contracts = ContractWriter(database, clock)
+        self.state = self.reader.state
+        self.states = self.reader.states
+        self.status_counts = self.reader.status_counts
+        self.attempts = self.reader.attempts
+
+    def open_run(self) -> RunId:
+        """Open a run and return its id, newer than every run that the ledger knows (R-RUN-2)."""
+        return self.runs.open_run()
+
+    def judge(self, verdicts: Iterable[Verdict]) -> list[PartitionState]:
+        """Apply verdicts in one transaction, all or none, and return the states in the order given."""
+        return self.verdicts.judge(verdicts)
+
+    def requeue(
+        self,
+        keys: Iterable[PartitionKey],
+        *,
+        actor: str,
+        reason: str,
+        filter: Mapping[str, object] | None = None,  # noqa: A002 - the log's own word for it
+    ) -> list[PartitionState]:
+        """Turn failed partitions to pending, all or none; `filter` records how they were chosen."""
+        return self.overrides.requeue(keys, actor=actor, reason=reason, filter=filter)
+
+    def rollback(self, key: PartitionKey, run_id: str, *, actor: str, reason: str) -> PartitionState:
+        """Give authority back to an earlier accepted run of the same schema_version."""
+        return self.overrides.rollback(key, run_id, actor=actor, reason=reason)
 
     def close(self) -> None:
         """Close all connections."""

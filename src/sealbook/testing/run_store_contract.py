@@ -57,10 +57,10 @@ class RunStoreContract(ABC):
     def make_store(self) -> RunStore:
         """Return a new, empty store."""
 
-    def test_an_event_comes_back_as_it_was_told(self) -> None:
+    def test_an_event_comes_back_as_it_was_appended(self) -> None:
         """Every field of the contract survives, unknown members too."""
         store = self.make_store()
-        told = RunEvent.from_dict(
+        appended = RunEvent.from_dict(
             {
                 "runId": RUN,
                 "eventType": "StepCompleted",
@@ -75,18 +75,44 @@ class RunStoreContract(ABC):
                 "engineRunRef": ["workflow", 1],
                 "causedBySignalId": "3f0c8a52-4f0e-4c8e-9a0a-0d4f7d2f9b12",
                 "parentEventId": "3f0c8a52-4f0e-4c8e-9a0a-0d4f7d2f9b13",
+                "partition": "demo/Acme/q/2026-01-01",
                 "futureField": {"kept": ["as", "is"]},
             }
         )
-        result = store.append_event(told)
+        result = store.append_event(appended)
         assert result == AppendResult(result.run_seq, idempotent=False, persisted=True)
         assert len(store.fetch_events(RUN)) == 1
         found = store.fetch_events(RUN)[0]
         assert found.persisted_at is not None
-        assert found == told.stored(result.run_seq, found.persisted_at)
+        assert found == appended.stored(result.run_seq, found.persisted_at)
         assert RunEvent.from_json(found.to_json()) == found
 
-    def test_a_time_that_was_not_told_is_that_of_the_store(self) -> None:
+    def test_a_key_that_an_event_brings_is_kept(self) -> None:
+        """R-EVT-3: it is one of its run; two runs may have the same."""
+        store = self.make_store()
+        events = [RunEvent(run_id=run, event_type="T", idempotency_key="abc123") for run in (RUN, OTHER_RUN)]
+        assert [result.persisted for result in store.append_events(events)] == [True, True]
+        again = store.append_event(RunEvent(run_id=RUN, event_type="U", idempotency_key="abc123"))
+        assert (again.idempotent, again.persisted) == (True, False)
+        assert [event.idempotency_key for event in store.fetch_events(RUN)] == ["abc123"]
+
+    def test_event_data_is_any_json_value(self) -> None:
+        """R-EVT-3: null, text, numbers and lists too, and a snapshot does not mind."""
+        store = self.make_store()
+        values: list[object] = [None, False, 0, "text", [], [None], {}]
+        for step, value in enumerate(values):
+            store.append_event(RunEvent.new(RUN, "StepStarted", f"{step}", event_data=value))
+        assert [event.event_data for event in store.fetch_events(RUN)] == values
+        assert store.project_snapshot(RUN).last_event_seq == store.fetch_events(RUN)[-1].run_seq
+
+    def test_another_partition_under_a_known_key_is_a_conflict(self) -> None:
+        """R-EVT-4: the partition is a part of the payload."""
+        store = self.make_store()
+        store.append_event(RunEvent.new(RUN, "T", partition="demo/Acme/q/2026-01-01"))
+        assert not store.append_event(RunEvent.new(RUN, "T", partition="demo/Acme/q/2026-01-01")).conflict
+        assert store.append_event(RunEvent.new(RUN, "T", partition="demo/Acme/q/2026-01-02")).conflict
+
+    def test_a_time_that_was_not_given_is_that_of_the_store(self) -> None:
         """R-EVT-1: emitted_at is persisted_at where nobody said otherwise."""
         store = self.make_store()
         store.append_event(RunEvent.new(RUN, "RunStarted"))
@@ -110,7 +136,7 @@ class RunStoreContract(ABC):
         assert [event.run_seq for event in store.fetch_events(RUN)] == one
         assert [event.event_type for event in store.fetch_events(RUN)] == [e.event_type for e in story()]
 
-    def test_a_key_told_again_returns_its_number(self) -> None:
+    def test_a_key_appended_again_returns_its_number(self) -> None:
         """R-EVT-4: nothing is stored; the same payload is no conflict, whatever else differs."""
         store = self.make_store()
         first = store.append_event(RunEvent.new(RUN, "RunStarted", event_data={"a": 1, "b": 2}))
@@ -221,7 +247,7 @@ class RunStoreContract(ABC):
             store.append_events(story()[::-1] * 2)
         assert store.project_snapshot(RUN).hash == before
 
-    def test_one_key_told_by_many_at_once_is_stored_once(self) -> None:
+    def test_one_key_appended_by_many_at_once_is_stored_once(self) -> None:
         """R-EVT-4 under concurrency: one caller stores it, and all get its number."""
         store = self.make_store()
         event = RunEvent.new(RUN, "RunStarted")

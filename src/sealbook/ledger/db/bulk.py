@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import msgspec
 from sqlalchemy import (
     JSON,
     Column,
@@ -33,7 +34,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import JSONB
 
-from sealbook.ledger.db.row_statements import EachRow, Values
+from sealbook.ledger.db.row_statements import RowStatement, Values
 from sealbook.ledger.db.types import RunIdText, StatusName, UtcTimestamp, day_text, json_text, utc_text
 
 Rows = Sequence[Sequence[Any]]
@@ -47,14 +48,14 @@ _ROWS_A_STATEMENT = 5_000
 _CHARACTERS_A_STATEMENT = 50_000_000
 
 
-def incoming(dialect: str, columns: Iterable[Column[Any]]) -> FromClause:
+def given_rows(dialect: str, columns: Iterable[Column[Any]]) -> FromClause:
     """Return the rows of the parameter `rows` as a table with the names and types of the given columns."""
     rows = bindparam("rows", type_=Text)
     if dialect == "postgresql":
         return (
             func.jsonb_to_recordset(cast(rows, JSONB))
             .table_valued(*(column(each.name, each.type) for each in columns))
-            .render_derived(name="incoming", with_types=True)
+            .render_derived(name="given_rows", with_types=True)
         )
     row = func.json_each(rows).table_valued(column("value"), name="row")
     return select(
@@ -62,18 +63,18 @@ def incoming(dialect: str, columns: Iterable[Column[Any]]) -> FromClause:
             type_coerce(func.json_extract(row.c.value, f"$.{each.name}"), each.type).label(each.name)
             for each in columns
         )
-    ).subquery("incoming")
+    ).subquery("given_rows")
 
 
 def encode_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the parameter that `incoming` reads."""
+    """Return the parameter that `given_rows` reads."""
     return {"rows": json_text(list(rows))}
 
 
 def insert_rows(connection: Connection, table: Table, rows: Rows) -> None:
     """Insert rows."""
     if connection.dialect.name == "postgresql":
-        _execute_incoming(connection, _insert_incoming(table), table, rows)
+        _execute_given(connection, _insert_given(table), table, rows)
     else:
         _execute_each(connection, _insert_each(table), table, rows)
 
@@ -81,7 +82,7 @@ def insert_rows(connection: Connection, table: Table, rows: Rows) -> None:
 def update_rows(connection: Connection, table: Table, rows: Rows, columns: tuple[str, ...]) -> None:
     """Update these columns of the rows that have these primary keys."""
     if connection.dialect.name == "postgresql":
-        _execute_incoming(connection, _update_incoming(table, columns), table, rows)
+        _execute_given(connection, _update_given(table, columns), table, rows)
     else:
         _execute_each(connection, _update_each(table, columns), table, rows)
 
@@ -91,11 +92,11 @@ def upsert_rows(connection: Connection, table: Table, rows: Rows, columns: tuple
     _execute_each(connection, _upsert_each(table, columns), table, rows)
 
 
-def _execute_incoming(connection: Connection, statement: Executable, table: Table, rows: Rows) -> None:
+def _execute_given(connection: Connection, statement: Executable, table: Table, rows: Rows) -> None:
     names = [each.name for each in table.c]
     texts = [json_text(dict(zip(names, row, strict=True))) for row in rows]
     for page in _pages(texts):
-        connection.execute(statement, {"rows": f"[{','.join(page)}]"})
+        connection.execute(statement, {"rows": json_text([msgspec.Raw(text) for text in page])})
 
 
 def _pages(texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -113,44 +114,44 @@ def _pages(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 @cache
-def _insert_incoming(table: Table) -> Executable:
-    rows = incoming("postgresql", table.c)
+def _insert_given(table: Table) -> Executable:
+    rows = given_rows("postgresql", table.c)
     return insert(table).from_select([each.name for each in table.c], select(*rows.c))
 
 
 @cache
-def _update_incoming(table: Table, columns: tuple[str, ...]) -> Executable:
-    rows = incoming("postgresql", table.c)
+def _update_given(table: Table, columns: tuple[str, ...]) -> Executable:
+    rows = given_rows("postgresql", table.c)
     same = [each == rows.c[each.name] for each in table.primary_key]
     return update(table).where(*same).values({name: rows.c[name] for name in columns})
 
 
 @cache
-def _insert_each(table: Table) -> EachRow:
-    return EachRow(table, lambda values: insert(table).prefix_with(OR_FAIL).values(values))
+def _insert_each(table: Table) -> RowStatement:
+    return RowStatement(table, lambda values: insert(table).prefix_with(OR_FAIL).values(values))
 
 
 @cache
-def _update_each(table: Table, columns: tuple[str, ...]) -> EachRow:
+def _update_each(table: Table, columns: tuple[str, ...]) -> RowStatement:
     def build(values: Values) -> Update:
         same = [each == values[each.name] for each in table.primary_key]
         changes = {name: values[name] for name in columns}
         return update(table).prefix_with(OR_FAIL).where(*same).values(changes)
 
-    return EachRow(table, build)
+    return RowStatement(table, build)
 
 
 @cache
-def _upsert_each(table: Table, columns: tuple[str, ...]) -> EachRow:
+def _upsert_each(table: Table, columns: tuple[str, ...]) -> RowStatement:
     def build(values: Values) -> Insert:
         statement = sqlite.insert(table).prefix_with(OR_FAIL).values(values)
         changes = {name: statement.excluded[name] for name in columns}
         return statement.on_conflict_do_update(index_elements=table.primary_key, set_=changes)
 
-    return EachRow(table, build)
+    return RowStatement(table, build)
 
 
-def _execute_each(connection: Connection, statement: EachRow, table: Table, rows: Rows) -> None:
+def _execute_each(connection: Connection, statement: RowStatement, table: Table, rows: Rows) -> None:
     text, parameters = statement.prepare([_stored(table, row) for row in rows])
     connection.exec_driver_sql(text, parameters)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,27 +37,22 @@ _WRITES = "sealbook_writes"
 _COMMON: dict[str, Any] = {"hide_parameters": True, "json_serializer": json_text}
 
 _POSTGRESQL_ROLLED_BACK = ("40001", "40P01")  # serialization failure, deadlock: surely not committed
-_POSTGRESQL_DENIED = ("42501",)
+_POSTGRESQL_DENIED = ("42501", "25006")  # no privilege, a connection that only reads
 _POSTGRESQL_NO_TABLE = ("42P01", "3F000")
 
 
 class Database:
     """A connection pool that knows how to read, and how to write with a known outcome."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
         self.url = parse_url(url)
         self.dialect = self.url.get_backend_name()
         self.in_memory = self.dialect == "sqlite" and self.url.database in (None, "", ":memory:")
         self.engine = (
-            _sqlite_engine(self.url, self.in_memory)
+            _sqlite_engine(self.url, self.in_memory, read_only)
             if self.dialect == "sqlite"
-            else _postgresql_engine(self.url)
+            else _postgresql_engine(self.url, read_only)
         )
-        self.autocommit = (
-            self.engine if self.dialect == "sqlite" else _postgresql_engine(self.url, autocommit=True)
-        )
-        self.kept: deque[Any] = deque()
-        """Means of short writes that wait for the next one; each has a connection out of `autocommit`."""
 
     def __str__(self) -> str:
         return printable(self.url)
@@ -69,25 +63,26 @@ class Database:
         with self._translated(), self.engine.connect() as connection:
             yield connection
 
-    def write(self, work: Callable[[Connection], T]) -> T:
+    def write(self, work: Callable[[Connection], T], *, repeatable: bool = False) -> T:
         """Do the work in one transaction; do it again if it surely left no trace the first time.
 
         A connection lost before the commit was sent, a deadlock and a serialization failure leave no trace.
-        One lost during the commit may or may not have: that is UnknownOutcome.
+        One lost during the commit may or may not have: that is UnknownOutcome, unless the work is
+        `repeatable`, which says that done twice it changes no more than done once.
         """
-        return self.repeated(lambda: self._write_once(work))
-
-    def repeated(self, once: Callable[[], T]) -> T:
-        """Do a thing, and again after a pause if the database was not reached or surely took it back."""
         pauses = iter(_PAUSES_SECONDS)
         while True:
             try:
-                return once()
+                return self._write_once(work)
             except DBAPIError as error:
                 may_repeat = self._unanswered(error) or _sqlstate(error) in _POSTGRESQL_ROLLED_BACK
                 pause = next(pauses, None) if may_repeat else None
                 if pause is None:
                     raise self._translate(error) from error
+            except UnknownOutcome:
+                pause = next(pauses, None) if repeatable else None
+                if pause is None:
+                    raise
             except PoolTimeout as error:
                 raise self._all_in_use() from error
             time.sleep(pause * random.uniform(0.5, 1.0))
@@ -114,10 +109,7 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
-        while self.kept:
-            self.kept.pop().close()
         self.engine.dispose()
-        self.autocommit.dispose()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -181,29 +173,24 @@ def _sqlite_code(error: DBAPIError) -> int | None:
     return None if code is None else code & 0xFF  # the primary code, without its extension
 
 
-def _postgresql_engine(url: URL, *, autocommit: bool = False) -> Engine:
+def _postgresql_engine(url: URL, read_only: bool) -> Engine:
     # A dead peer is noticed; times are UTC whatever the server's zone. What the URL says comes first.
     options = f"-c timezone=utc {url.query.get('options', '')}".strip()
     defaults = {"connect_timeout": "10", "keepalives_idle": "30"}
     connect_args = {name: url.query.get(name, value) for name, value in defaults.items()}
-    connect_args["options"] = options
-    # A statement that commits by itself is repeated when its connection is lost: no need to try that first,
-    # and it leaves nothing to roll back.
-    way: dict[str, Any] = (
-        {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
-        if autocommit
-        else {"isolation_level": "READ COMMITTED", "pool_pre_ping": True}
+    connect_args["options"] = f"{options} -c default_transaction_read_only=on" if read_only else options
+    return create_engine(
+        url, **_COMMON, connect_args=connect_args, isolation_level="READ COMMITTED", pool_pre_ping=True
     )
-    return create_engine(url, **_COMMON, connect_args=connect_args, **way)
 
 
-def _sqlite_engine(url: URL, in_memory: bool) -> Engine:
+def _sqlite_engine(url: URL, in_memory: bool, read_only: bool) -> Engine:
     options: dict[str, Any] = {"pool_timeout": SQLITE_BUSY_SECONDS}
     if in_memory:
         # One connection is the database, and serves one thread after the other.
         options |= {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0}
     else:
-        _check_folder(url)
+        _check_file(url) if read_only else _check_folder(url)
         options |= {"max_overflow": -1}  # whoever must wait, waits for the database
     engine = create_engine(
         url,
@@ -215,7 +202,9 @@ def _sqlite_engine(url: URL, in_memory: bool) -> Engine:
     @event.listens_for(engine, "connect")
     def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # transactions begin where we say, below
-        if not in_memory:
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+        elif not in_memory:
             _switch_to_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -237,6 +226,11 @@ def _check_folder(url: URL) -> None:
         raise ConfigError(
             f"the ledger's folder {folder} does not exist", remedy=f"Create it: mkdir -p {folder}"
         )
+
+
+def _check_file(url: URL) -> None:
+    if not Path(str(url.database)).is_file():  # which SQLite would create
+        raise ConfigError(f"there is no ledger at {url.database}", remedy="Run `sealbook ledger migrate`.")
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:

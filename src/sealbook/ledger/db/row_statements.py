@@ -24,7 +24,7 @@ class _Compiled(NamedTuple):
     """For each parameter, the column that it is of."""
 
 
-class EachRow:
+class RowStatement:
     """A statement on a row with a value for every column of a table, in the table's order."""
 
     def __init__(self, table: Table, build: Callable[[Values], UpdateBase]) -> None:

@@ -12,8 +12,8 @@ from sqlalchemy import JSON, Dialect, Text, TypeDecorator
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.types import TypeEngine
 
-from sealbook.errors import InvalidInput
 from sealbook.model import RunId, Status
+from sealbook.model.wire import as_utc
 
 # RunId is a str, but not one that msgspec knows by its type.
 _encoder = msgspec.json.Encoder(enc_hook=str)
@@ -32,7 +32,7 @@ class UtcTimestamp(TypeDecorator[datetime]):
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
         """Store UTC, whatever zone the caller had."""
         if value is None or dialect.name == "postgresql":
-            return None if value is None else in_utc(value)
+            return None if value is None else as_utc("time", value)
         return utc_text(value)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None]:  # noqa: ARG002
@@ -84,17 +84,10 @@ def _from_text(value: str | None) -> datetime | None:
     return None if value is None else datetime.fromisoformat(value)  # written by utc_text: it says +00:00
 
 
-def in_utc(moment: datetime) -> datetime:
-    """Return the same moment in UTC; a naive time is refused, for it names no moment."""
-    if moment.tzinfo is None:
-        raise InvalidInput.of("time", moment, "a time with its zone")
-    return moment.astimezone(UTC)
-
-
 @lru_cache(maxsize=1_000)  # what is written in one call has one time
 def utc_text(moment: datetime) -> str:
     """Return the text form that both databases read, always with microseconds."""
-    return in_utc(moment).isoformat(timespec="microseconds")
+    return as_utc("time", moment).isoformat(timespec="microseconds")
 
 
 @lru_cache(maxsize=1_000)  # thousands of rows are of a few hundred days

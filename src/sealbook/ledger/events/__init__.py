@@ -2,7 +2,8 @@
 
 from sealbook.ledger.events.lag import PROJECTOR_LAG_HIGH, Lag
 from sealbook.ledger.events.port import AppendResult, Backlog, EventFeed, FeedEvent, RunStore, Watch
-from sealbook.ledger.events.projector import Projection, Projector
+from sealbook.ledger.events.projector import Projection, Projector, Resyncing
+from sealbook.ledger.events.reader import RunStoreReader
 from sealbook.ledger.events.retention import RetiredRun
 from sealbook.ledger.events.snapshots import ProjectedRun, RunSnapshots
 from sealbook.ledger.events.store import SqlRunStore
@@ -19,9 +20,11 @@ __all__ = [
     "ProjectedRun",
     "Projection",
     "Projector",
+    "Resyncing",
     "RetiredRun",
     "RunSnapshots",
     "RunStore",
+    "RunStoreReader",
     "SqlRunStore",
     "Watch",
 ]

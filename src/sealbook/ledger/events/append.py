@@ -6,131 +6,80 @@ SQLite, where only one can write at a time, it is the transaction itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Insert,
-    bindparam,
-    func,
-    insert,
-    literal_column,
-    select,
-    tuple_,
-)
-from sqlalchemy.dialects import sqlite
+from sqlalchemy import ColumnElement, Connection, Select, Text, and_, bindparam, func, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from sealbook.ledger.db.bulk import OR_FAIL
-from sealbook.ledger.db.driver import Driver, Rows, Within, try_statement, write_idempotent
-from sealbook.ledger.db.engine import Database
-from sealbook.ledger.db.row_statements import EachRow, Values
-from sealbook.ledger.db.types import json_text, utc_text
+from sealbook.errors import Conflict
+from sealbook.ledger.db.bulk import encode_rows, given_rows, insert_rows
+from sealbook.ledger.db.types import json_text
 from sealbook.ledger.events.port import AppendResult
-from sealbook.ledger.events.rows import JSON_COLUMNS, payload, row_values
+from sealbook.ledger.events.rows import JSON_COLUMNS, data_text, row_values
 from sealbook.ledger.events.tables import retired_run, run_event
 from sealbook.model.events import RunEvent
 
 
-class _Told(NamedTuple):
-    """An event that is to be stored, and its data as it would be stored."""
+def append(connection: Connection, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
+    """Append events inside the caller's transaction, and say what became of each, in the order given.
 
-    event: RunEvent
-    data: bytes
-
-
-class _Stored(NamedTuple):
-    """The number of a stored event, and its data if it was stored before this append."""
-
-    run_seq: int
-    data: bytes | None
-
-
-def append(connection: Connection, events: Sequence[RunEvent], at: datetime) -> None:
-    """Append events inside the caller's transaction.
-
-    The heads of their runs stay locked until the transaction ends. So append once, after all other writes:
-    then all transactions take their locks in one order, and none waits for a run longer than it must.
+    The heads of their runs stay locked until the transaction ends. So append once, and all at once: then all
+    transactions take their locks in one order. To write other rows first, begin with `lock_runs`.
     """
-    if events:
-        _store_distinct(Within(connection), [_Told(event, payload(event)) for event in events], at)
+    if not events:
+        return []
+    if connection.dialect.name == "postgresql":
+        return _append_on_postgresql(connection, events, at)
+    return _append_on_sqlite(connection, events, at)
 
 
-def append_one(database: Database, event: RunEvent, at: datetime) -> AppendResult:
-    """Append one event in a transaction of its own."""
-    if database.dialect == "postgresql":
-        return _append_one_in_postgresql(database, event, at)
-    row = row_values(event, payload(event), None, utc_text(at))
-    statement, parameters = _sqlite_statements().insert_next.prepare([row])
-    new = try_statement(database, statement, parameters[0])
-    if new is None:  # it is known, so a closer look is needed
-        return _append_many(database, [event], at)[0]
-    return AppendResult(new[0][0], idempotent=False, persisted=True)
+def append_new(connection: Connection, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
+    """Append events, or raise Conflict where the key of one is taken by another payload (R-EVT-10).
 
-
-def append_all(database: Database, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
-    """Append events in a transaction of their own; results come in the order given."""
-    match events:
-        case []:
-            return []
-        case [event]:
-            return [append_one(database, event, at)]
-    return _append_many(database, events, at)
-
-
-def _append_many(database: Database, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
-    told = [_Told(event, payload(event)) for event in events]
-    stored = write_idempotent(database, lambda driver: _store_distinct(driver, told, at))
-    results = []
-    for index, (event, data) in enumerate(told):
-        first, (run_seq, known) = stored[event.idempotency_key]
-        if known is None and index == first:
-            results.append(AppendResult(run_seq, idempotent=False, persisted=True))
-        else:
-            conflict = data != (told[first].data if known is None else known)
-            results.append(AppendResult(run_seq, idempotent=True, persisted=False, conflict=conflict))
+    The caller's transaction is rolled back then, with all that the event stands for.
+    """
+    results = append(connection, events, at)
+    for event, result in zip(events, results, strict=True):
+        if result.conflict:
+            step = "the run itself" if event.step_id is None else f"step {event.step_id}"
+            raise Conflict(
+                f"run {event.run_id} has a {event.event_type} of {step} already, as its event"
+                f" {result.run_seq}, and with another payload",
+                remedy="Nothing was written. `sealbook events` shows what is stored; what is to be said anew"
+                " needs an attempt or a run of its own.",
+            )
     return results
 
 
-def _append_one_in_postgresql(database: Database, event: RunEvent, at: datetime) -> AppendResult:
-    data = payload(event)
-    row = row_values(event, data, None, utc_text(at))
-    [(run_seq, known)] = write_idempotent(database, lambda driver: driver.rows(_APPEND_ONE, row))
-    if known is None:
-        return AppendResult(run_seq, idempotent=False, persisted=True)
-    return AppendResult(run_seq, idempotent=True, persisted=False, conflict=known.encode() != data)
+def lock_runs(connection: Connection, run_ids: Iterable[str]) -> None:
+    """Wait for whoever else appends to these runs, and keep others waiting until the transaction ends.
+
+    On SQLite, a writer is alone from the start.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK, {"run_ids": [str.__str__(run_id) for run_id in run_ids]})
 
 
-def _store_distinct(driver: Driver, told: Sequence[_Told], at: datetime) -> dict[str, tuple[int, _Stored]]:
-    """Store the first event of each idempotency key, and return for each key its index and what is stored."""
-    firsts: dict[str, int] = {}  # the key says the run too (R-EVT-3)
-    for index, (event, _) in enumerate(told):
-        firsts.setdefault(event.idempotency_key, index)
-    distinct = sorted(firsts.values(), key=lambda index: told[index].event.run_id)
-    store = _store_in_postgresql if driver.dialect == "postgresql" else _store_in_sqlite
-    stored = store(driver, [told[index] for index in distinct], at)
-    return {
-        told[index].event.idempotency_key: (index, each) for index, each in zip(distinct, stored, strict=True)
-    }
+_LOCK = text("SELECT run_event_lock(:run_ids)").bindparams(bindparam("run_ids", type_=ARRAY(Text)))
+_APPEND = text("SELECT seq, persisted, conflict FROM run_event_append(:events)")
 
 
-_VALUES = ", ".join(["%s"] * len(run_event.c))
-_APPEND_ONE = f"SELECT seq, stored FROM run_event_append_one(ROW({_VALUES})::run_event)"
-_APPEND_MANY = "SELECT seq, stored FROM run_event_append(%s)"
+def _append_on_postgresql(
+    connection: Connection, events: Sequence[RunEvent], at: datetime
+) -> list[AppendResult]:
+    by_run = sorted(range(len(events)), key=lambda index: events[index].run_id)
+    given = [_members(row_values(events[index], data_text(events[index]), None, at)) for index in by_run]
+    results: dict[int, AppendResult] = {}
+    for index, row in zip(by_run, connection.execute(_APPEND, {"events": json_text(given)}), strict=True):
+        run_seq, persisted, conflict = row
+        results[index] = AppendResult(run_seq, not persisted, persisted, conflict)
+    return [results[index] for index in range(len(events))]
 
 
-def _store_in_postgresql(driver: Driver, told: Sequence[_Told], at: datetime) -> list[_Stored]:
-    persisted_at = utc_text(at)
-    rows = [row_values(event, data, None, persisted_at) for event, data in told]
-    stored = driver.rows(_APPEND_MANY, (json_text([_members(row) for row in rows]),))
-    return [_Stored(seq, None if data is None else data.encode()) for seq, data in stored]
-
-
-def _members(row: tuple[Any, ...]) -> dict[str, Any]:
+def _members(row: Sequence[Any]) -> dict[str, Any]:
     """Name the values of a row, so that JSON in it stays JSON and does not become text."""
     members = dict(zip(run_event.c.keys(), row, strict=True))
     for name in JSON_COLUMNS:
@@ -139,84 +88,57 @@ def _members(row: tuple[Any, ...]) -> dict[str, Any]:
     return members
 
 
-def _store_in_sqlite(driver: Driver, told: Sequence[_Told], at: datetime) -> list[_Stored]:
-    """Number the events and insert them as if all were new, which most are; look closer where one is not."""
-    statements = _sqlite_statements()
-    persisted_at = utc_text(at)
-    heads: dict[str, int] = dict(
-        driver.rows(statements.heads, (json_text({event.run_id for event, _ in told}),))
-    )
-    stored, rows = _number(told, heads, {}, persisted_at)
-    if not driver.try_many(*statements.insert.prepare(rows)):
-        keys = json_text([(event.run_id, event.idempotency_key) for event, _ in told])
-        found = driver.rows(statements.known, (keys,))
-        known = {key: _Stored(run_seq, data.encode()) for key, run_seq, data in found}
-        stored, rows = _number(told, heads, known, persisted_at)
-        if rows:
-            driver.many(*statements.insert.prepare(rows))
-    return stored
+class _Stored(NamedTuple):
+    """The number of a stored event, and its payload."""
+
+    run_seq: int
+    event_data: str
+    partition: str | None
 
 
-def _number(
-    told: Sequence[_Told], heads: Mapping[str, int], known: Mapping[str, _Stored], at: str
-) -> tuple[list[_Stored], Rows]:
-    """Give events their numbers after the heads of their runs, and return the rows of those not known yet."""
-    last = dict(heads)
-    stored: list[_Stored] = []
-    rows: Rows = []
-    for event, data in told:
-        each = known.get(event.idempotency_key)
-        if each is None:
-            last[event.run_id] += 1
-            each = _Stored(last[event.run_id], None)
-            rows.append(row_values(event, data, each.run_seq, at))
-        stored.append(each)
-    return stored, rows
+def _append_on_sqlite(connection: Connection, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
+    runs = encode_rows({"run_id": run_id} for run_id in {event.run_id for event in events})
+    heads = {row[0]: row[1] for row in connection.execute(_HEADS, runs)}
+    keys = encode_rows({"run_id": event.run_id, "idempotency_key": event.idempotency_key} for event in events)
+    known = {(row[0], row[1]): _Stored(*row[2:]) for row in connection.execute(_KNOWN, keys)}
+    results: list[AppendResult] = []
+    new: list[tuple[Any, ...]] = []
+    for event in events:
+        key = (event.run_id, event.idempotency_key)
+        data = data_text(event)
+        stored = known.get(key)
+        if stored is None:
+            heads[event.run_id] = run_seq = heads[event.run_id] + 1
+            known[key] = _Stored(run_seq, data, event.partition)
+            new.append(row_values(event, data, run_seq, at))
+            results.append(AppendResult(run_seq, idempotent=False, persisted=True))
+        else:
+            conflict = stored[1:] != (data, event.partition)
+            results.append(AppendResult(stored.run_seq, idempotent=True, persisted=False, conflict=conflict))
+    if new:
+        insert_rows(connection, run_event, new)
+    return results
 
 
-class _SqliteStatements(NamedTuple):
-    heads: str
-    known: str
-    insert: EachRow
-    insert_next: EachRow
+def _heads() -> Select[Any]:
+    """Ask for the last number that each run was given; what is retired keeps its numbers."""
+    given = given_rows("sqlite", [run_event.c.run_id])
+
+    def last(numbers: ColumnElement[int], of_run: ColumnElement[str]) -> ColumnElement[int]:
+        newest = select(func.max(numbers)).where(of_run == given.c.run_id).scalar_subquery()
+        return func.coalesce(newest, 0)
+
+    stored = last(run_event.c.run_seq, run_event.c.run_id)
+    return select(given.c.run_id, func.max(stored, last(retired_run.c.last_seq, retired_run.c.run_id)))
 
 
-@cache
-def _sqlite_statements() -> _SqliteStatements:
-    """Compile for the driver: SQLAlchemy's own way takes longer than the statements themselves."""
-    run = func.json_each(bindparam("runs")).table_valued("value", name="run")
-    key = func.json_each(bindparam("keys")).table_valued("value", name="key")
-    of_key = [func.json_extract(key.c.value, literal_column(path)) for path in ("'$[0]'", "'$[1]'")]
-    found = (run_event.c.idempotency_key, run_event.c.run_seq, run_event.c.event_data)
-    heads = select(run.c.value, _head(run.c.value)).select_from(run)
-    known = select(*found).join(
-        key, tuple_(run_event.c.run_id, run_event.c.idempotency_key) == tuple_(*of_key)
-    )
-    return _SqliteStatements(
-        str(heads.compile(dialect=sqlite.dialect())),
-        str(known.compile(dialect=sqlite.dialect())),
-        EachRow(run_event, _insert),
-        EachRow(run_event, _insert_next),
-    )
+def _known() -> Select[Any]:
+    """Ask for the events whose keys are stored already."""
+    given = given_rows("sqlite", [run_event.c.run_id, run_event.c.idempotency_key])
+    found = (*given.c, run_event.c.run_seq, run_event.c.event_data, run_event.c.partition)
+    same = and_(run_event.c.run_id == given.c.run_id, run_event.c.idempotency_key == given.c.idempotency_key)
+    return select(*found).join(run_event, same)
 
 
-def _insert(values: Values) -> Insert:
-    given = {name: value for name, value in values.items() if name != run_event.c.position.name}
-    return insert(run_event).prefix_with(OR_FAIL).values(given)
-
-
-def _insert_next(values: Values) -> Insert:
-    number = _head(values[run_event.c.run_id.name]) + literal_column("1")
-    return _insert({**values, run_event.c.run_seq.name: number}).returning(run_event.c.run_seq)
-
-
-def _head(run_id: ColumnElement[str]) -> ColumnElement[int]:
-    """Return the last number that a run was given; what is retired keeps its numbers."""
-    last = (
-        select(func.max(numbered)).where(of_run == run_id).scalar_subquery()
-        for numbered, of_run in (
-            (run_event.c.run_seq, run_event.c.run_id),
-            (retired_run.c.last_seq, retired_run.c.run_id),
-        )
-    )
-    return func.max(*(func.coalesce(each, literal_column("0")) for each in last))
+_HEADS = _heads()
+_KNOWN = _known()

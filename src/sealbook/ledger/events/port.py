@@ -12,14 +12,14 @@ from sealbook.model.events import RunEvent
 from sealbook.model.run_snapshot import RunSnapshot
 
 PAGE = 1_000
-"""How many events a fetch returns at most, unless told."""
+"""How many events a fetch returns at most, unless asked for more or less."""
 
 
 class AppendResult(NamedTuple):
     """What became of an event: its number, and whether this call stored it.
 
-    An `idempotent` append found the event's key stored before. `conflict` says that it was stored with other
-    event_data; the stored event stands (R-EVT-4).
+    An `idempotent` append found the event's key stored before. `conflict` says that it was stored with
+    another payload, which is event_data and partition; the stored event stands (R-EVT-4).
     """
 
     run_seq: int

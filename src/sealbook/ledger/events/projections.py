@@ -1,15 +1,14 @@
-"""How far each projection is, and who is at work on it: its position and its lease.
+"""How far each projection is: its position in the feed.
 
-A lease spares others the work. What keeps a projection right is the position: it moves only from where the
-mover saw it, in the transaction that writes what was projected (R-EVT-8).
+What keeps a projection right is the position: it moves only from where the mover saw it, in the transaction
+that writes what was projected (R-EVT-8). A lease spares others the work, and no more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, delete, or_, select, update
+from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from sealbook.ledger.events.tables import projection
@@ -23,20 +22,16 @@ class ProjectionState:
     name: str
     active: bool
     position: int
-    holder: str | None
-    held_until: datetime | None
 
-    def is_free_for(self, worker: Worker, at: datetime) -> bool:
-        """Tell whether no one else holds a lease that still runs."""
-        return self.held_until is None or self.holder == worker.name or self.held_until < at
+    @property
+    def lease(self) -> str:
+        """The name of the lease under which it is worked on."""
+        return f"projection/{self.name}" if self.active else rebuild_lease(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """One who works on projections, under leases that run out if it dies."""
-
-    name: str
-    lease: timedelta
+def rebuild_lease(name: str) -> str:
+    """Return the name of the lease under which a projection is built anew."""
+    return f"projection/{name}/rebuild"
 
 
 def find(connection: Connection, name: str, *, active: bool = True) -> ProjectionState | None:
@@ -55,10 +50,8 @@ def begin(connection: Connection, name: str, *, active: bool = True) -> Projecti
     return ProjectionState(*connection.execute(query).one())
 
 
-def move(
-    connection: Connection, state: ProjectionState, worker: Worker, to: int, at: datetime, *, keep: bool
-) -> bool:
-    """Move a projection on, and keep its lease or not; False if it is not where and whose it was.
+def move(connection: Connection, state: ProjectionState, to: int) -> bool:
+    """Move a projection on; False if it is not where it was seen.
 
     From here on until the transaction ends, the projection is locked.
     """
@@ -68,32 +61,21 @@ def move(
             projection.c.id == state.id,
             projection.c.active == state.active,
             projection.c.position == state.position,
-            or_(
-                projection.c.holder.is_(None),
-                projection.c.holder == worker.name,
-                projection.c.held_until < at,
-            ),
         )
-        .values(
-            position=to,
-            holder=worker.name if keep else None,
-            held_until=at + worker.lease if keep else None,
-        )
+        .values(position=to)
     )
     return moved.rowcount == 1
 
 
-def swap(connection: Connection, state: ProjectionState, worker: Worker, reached: int) -> bool:
-    """Let what a worker has built be read from now on; False if what is read is further than `reached`."""
+def swap(connection: Connection, state: ProjectionState, reached: int) -> bool:
+    """Let what was built be read from now on; False if it is gone, or what is read is beyond `reached`."""
     query = select(projection).where(projection.c.name == state.name).order_by(projection.c.id)
     rows = [ProjectionState(*row) for row in connection.execute(query.with_for_update())]
-    mine = any(row.id == state.id and row.holder == worker.name for row in rows)
-    if not mine or any(row.position > reached for row in rows):
+    if state.id not in {row.id for row in rows} or any(row.position > reached for row in rows):
         return False
     same_name = projection.c.name == state.name
     connection.execute(delete(projection).where(same_name, projection.c.id != state.id))
-    values = {"active": True, "position": reached, "holder": None, "held_until": None}
-    connection.execute(update(projection).where(same_name).values(values))
+    connection.execute(update(projection).where(same_name).values(active=True, position=reached))
     return True
 
 

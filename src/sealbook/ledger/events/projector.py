@@ -6,27 +6,28 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
 from sqlalchemy import Connection
 
 from sealbook.clock import Clock
 from sealbook.errors import Conflict, UnknownOutcome
+from sealbook.ledger.db import leases
 from sealbook.ledger.db.engine import Database
-from sealbook.ledger.db.types import in_utc
 from sealbook.ledger.events import projections
 from sealbook.ledger.events.lag import Lag
 from sealbook.ledger.events.port import Backlog, EventFeed, FeedEvent
-from sealbook.ledger.events.projections import ProjectionState, Worker
+from sealbook.ledger.events.projections import ProjectionState
 from sealbook.ledger.events.replay import Replayed, replay
 from sealbook.ledger.events.watch import LISTEN_SECONDS
 from sealbook.model.run_snapshot import RunSnapshot
+from sealbook.model.wire import as_utc
 
-BATCH = 5_000
+BATCH = 10_000
 """Events that a projector takes in one transaction."""
 
-_REBUILD_BATCHES = 4
+_REBUILD_BATCHES = 2
 """Batches that a rebuild takes at once: nobody reads what is between, and a long run is written seldom."""
 
 LEASE = timedelta(seconds=5)
@@ -44,19 +45,25 @@ class Projection(Protocol):
     def name(self) -> str:
         """What projectors of it are known by."""
 
-    def apply(
-        self, connection: Connection, projection_id: int, events: Sequence[FeedEvent], *, resync: bool
-    ) -> None:
-        """Take events in; with `resync`, mark their runs stale instead."""
-
-    def stale(self, connection: Connection, projection_id: int) -> list[str]:
-        """Return the runs that are to be read again."""
-
-    def heal(self, connection: Connection, projection_id: int, replayed: Replayed) -> bool:
-        """Put what a stale run's whole log says in place; False if the log does not say enough yet."""
+    def apply(self, connection: Connection, projection_id: int, events: Sequence[FeedEvent]) -> None:
+        """Take events in."""
 
     def discard(self, connection: Connection) -> None:
         """Remove what belongs to projections that are no more."""
+
+
+@runtime_checkable
+class Resyncing(Protocol):
+    """What a projection can do besides, if it reads whole runs again where a feed shows gaps (R-EVT-9)."""
+
+    def mark_stale(self, connection: Connection, projection_id: int, events: Sequence[FeedEvent]) -> None:
+        """Have the runs of these events read again."""
+
+    def stale(self, connection: Connection, projection_id: int) -> list[RunSnapshot]:
+        """Return the runs that are to be read again, each as it is before the first event of its log."""
+
+    def heal(self, connection: Connection, projection_id: int, replayed: Replayed) -> bool:
+        """Put what a stale run's whole log says in place; False if the log does not say enough yet."""
 
 
 class Projector:
@@ -77,7 +84,9 @@ class Projector:
         self._projection = projection
         self._clock = clock
         self._batch = batch
-        self._worker = Worker(uuid4().hex, lease)
+        self._lease = lease
+        self._holder = uuid4().hex
+        self._fences: dict[str, int] = {}
         self._alerted = False
 
     def lag(self) -> Lag:
@@ -99,15 +108,17 @@ class Projector:
                 time.sleep(_PAUSE_SECONDS)
         self._heal(state)
         self._let_go()
-        return self._lag(state.position)
+        lag = self._lag(state.position)
+        self._alert(lag)
+        return lag
 
     def follow(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Take in events as they come, until told to stop; where the lag is high, say so, and then resync."""
+        """Take in events as they come, until asked to stop; where the lag is high, say so and resync."""
         try:
             with self._feed.watch() as watch:
                 while not stop():
-                    found = self._take_batch(self._active(), keep=True, watchful=True)
-                    self._heal(self._active(), keep=True)
+                    found = self._take_batch(self._active(), keep=True, may_resync=True)
+                    self._heal(self._active())
                     watch.rest(found=found, at_most=LISTEN_SECONDS)
         finally:  # by Ctrl-C too: whoever comes next need not wait for the lease to run out
             self._let_go()
@@ -121,94 +132,129 @@ class Projector:
         while True:
             ahead = self._active().position
             state = self._building()
-            if self._take_batch(state, keep=True, batches=_REBUILD_BATCHES):
+            if self._take_batch(state, keep=True):
                 continue
-            self._heal(state, keep=True)
-            # The feed has no more, so what lies between here and `ahead` was retired since.
-            reached = max(state.position, ahead)
-            if self._database.write(lambda c: projections.swap(c, state, self._worker, reached)):  # noqa: B023
+            self._heal(state)
+            if self._swap(state, ahead):
                 break
+            time.sleep(_PAUSE_SECONDS)
         self._database.write(self._projection.discard)
 
-    def _take_batch(
-        self, state: ProjectionState, *, keep: bool = False, watchful: bool = False, batches: int = 1
-    ) -> bool:
-        """Take in a batch or more, and keep the lease if asked to or if more is there; False if none was."""
-        if not state.is_free_for(self._worker, self._now()):
-            return False
-        limit = self._batch * batches
+    def _take_batch(self, state: ProjectionState, *, keep: bool = False, may_resync: bool = False) -> bool:
+        """Take in a batch, and keep the lease if asked to or if more is there; False if none was."""
+        with self._database.read() as connection:
+            if not leases.find(connection, state.lease).is_free_for(self._holder, self._now()):
+                return False  # before the feed is read for nothing
+        limit = self._batch if state.active else self._batch * _REBUILD_BATCHES
         events = self._feed.fetch_feed(state.position, limit)
         if not events:
             return False
-        resync = watchful and self._is_far_behind(events)
-        keep = keep or len(events) == limit
+        resync = state.active and self._is_far_behind(events) and may_resync
 
         def work(connection: Connection) -> bool:
-            to = events[-1].position
-            if not projections.move(connection, state, self._worker, to, self._now(), keep=keep):
+            if not self._move(connection, state, events[-1].position):
                 return False
-            self._projection.apply(connection, state.id, events, resync=resync)
+            if resync and isinstance(self._projection, Resyncing):
+                self._projection.mark_stale(connection, state.id, events)
+            else:
+                self._projection.apply(connection, state.id, events)
+            if not keep and len(events) < limit:
+                self._release(connection)
             return True
 
         return self._write(work)
 
-    def _heal(self, state: ProjectionState, *, keep: bool = False) -> None:
+    def _heal(self, state: ProjectionState) -> None:
         """Read stale runs again, and let them resume where their log says enough (R-EVT-9)."""
+        projection = self._projection
+        if not isinstance(projection, Resyncing):
+            return
         with self._database.read() as connection:
-            stale = self._projection.stale(connection, state.id)
-        for run_id in stale:
-            replayed = replay(self._feed.fetch_events, RunSnapshot.pending(run_id))
+            stale = projection.stale(connection, state.id)
+        for run in stale:
+            replayed = replay(self._feed.fetch_events, run)
 
             def work(connection: Connection, replayed: Replayed = replayed) -> bool:
-                to = state.position
-                return projections.move(
-                    connection, state, self._worker, to, self._now(), keep=keep
-                ) and self._projection.heal(connection, state.id, replayed)
+                return self._move(connection, state, state.position) and projection.heal(
+                    connection, state.id, replayed
+                )
 
             self._write(work)
 
     def _is_far_behind(self, events: Sequence[FeedEvent]) -> bool:
         lag = Lag.of(Backlog(len(events), events[0].event.persisted_at, events[-1].position), self._now())
+        self._alert(lag)
+        return lag.needs_resync
+
+    def _alert(self, lag: Lag) -> None:
+        """Log that the lag is high, once until it is not."""
         if lag.alert and not self._alerted:
             _log.warning("%s: projection %s is %.1f s behind", lag.alert, self._projection.name, lag.seconds)
         self._alerted = lag.alert is not None
-        return lag.needs_resync
 
     def _begin_building(self, connection: Connection) -> None:
-        name, now = self._projection.name, self._now()
-        left = projections.find(connection, name, active=False)
-        if left is not None and not left.is_free_for(self._worker, now):
+        name, lease = self._projection.name, projections.rebuild_lease(self._projection.name)
+        if not self._claim(connection, lease):
+            held = leases.find(connection, lease)
             raise Conflict(
-                f"projection {name} is being rebuilt by another, who holds it until {left.held_until}",
+                f"projection {name} is being rebuilt by another, who holds it until {held.expires_at}",
                 remedy="Let it end; if it died, try again after that time.",
             )
+        left = projections.find(connection, name, active=False)
         if left is not None:
             projections.abandon(connection, left)
             self._projection.discard(connection)
-        state = projections.begin(connection, name, active=False)
-        projections.move(connection, state, self._worker, 0, now, keep=True)
+        projections.begin(connection, name, active=False)
 
     def _building(self) -> ProjectionState:
+        name = self._projection.name
         with self._database.read() as connection:
-            state = projections.find(connection, self._projection.name, active=False)
-        if state is None or state.holder != self._worker.name:
+            state = projections.find(connection, name, active=False)
+            holder = leases.find(connection, projections.rebuild_lease(name)).holder
+        if state is None or holder != self._holder:
             raise Conflict(
-                f"another took over the rebuild of projection {self._projection.name}",
+                f"another took over the rebuild of projection {name}",
                 remedy="Let it end. This one lost its lease: the machine may be too busy, or was asleep.",
             )
         return state
+
+    def _swap(self, state: ProjectionState, ahead: int) -> bool:
+        """Let what was built be read, if it has all that is read now, which was `ahead` a moment ago."""
+        # What lies between was retired since, unless the feed holds back what it has shown before: an append
+        # that began meanwhile may have announced an older position than its own.
+        if ahead > state.position and self._feed.backlog(state.position).events:
+            return False
+        reached = max(state.position, ahead)
+
+        def work(connection: Connection) -> bool:
+            swapped = self._claim(connection, state.lease) and projections.swap(connection, state, reached)
+            if swapped:
+                self._release(connection)
+            return swapped
+
+        return self._database.write(work)
 
     def _active(self) -> ProjectionState:
         with self._database.read() as connection:
             state = projections.find(connection, self._projection.name)
         return state or self._database.write(lambda c: projections.begin(c, self._projection.name))
 
+    def _move(self, connection: Connection, state: ProjectionState, to: int) -> bool:
+        return self._claim(connection, state.lease) and projections.move(connection, state, to)
+
+    def _claim(self, connection: Connection, lease: str) -> bool:
+        claimed = leases.claim(connection, [lease], self._holder, self._now(), self._lease)
+        self._fences |= claimed
+        return lease in claimed
+
+    def _release(self, connection: Connection) -> None:
+        leases.release(connection, self._fences)
+        self._fences.clear()
+
     def _let_go(self) -> None:
-        state = self._active()
-        if state.holder == self._worker.name:
-            self._write(
-                lambda c: projections.move(c, state, self._worker, state.position, self._now(), keep=False)
-            )
+        if held := dict(self._fences):
+            self._database.write(lambda connection: leases.release(connection, held))
+            self._fences.clear()
 
     def _write(self, work: Callable[[Connection], bool]) -> bool:
         try:
@@ -220,4 +266,4 @@ class Projector:
         return Lag.of(self._feed.backlog(position), self._now())
 
     def _now(self) -> datetime:
-        return in_utc(self._clock())
+        return as_utc("time", self._clock())

@@ -13,9 +13,10 @@ REPLAY_PAGE = 5_000
 
 
 class Replayed(NamedTuple):
-    """A snapshot, and how many events were folded onto the one before."""
+    """A snapshot, and how many events were folded onto which one to get there."""
 
     snapshot: RunSnapshot
+    onto: RunSnapshot
     events: int
 
 
@@ -35,4 +36,4 @@ def replay(fetch_events: FetchEvents, onto: RunSnapshot) -> Replayed:
             yield from page
             after_seq = page[-1].run_seq or after_seq  # a stored event has a number
 
-    return Replayed(fold_all(onto, log()), events)
+    return Replayed(fold_all(onto, log()), onto, events)

@@ -1,14 +1,21 @@
-"""Retention: a whole finished run is removed, and who did it is remembered (R-EVT-5)."""
+"""Retention: a whole finished run is removed, and who did it is remembered (R-EVT-5).
+
+Some events come late: a partition of a run may be hidden years after the run was retired. Such an event is
+stored under the next number, and goes on from how the run had ended.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Select, delete, insert, select
 
 from sealbook.errors import IllegalMove, NotFound
+from sealbook.ledger.db.bulk import encode_rows, given_rows
 from sealbook.ledger.events.replay import replay
 from sealbook.ledger.events.rows import read_events
 from sealbook.ledger.events.tables import projection, retired_run, run_snapshot
@@ -30,7 +37,7 @@ class RetiredRun:
 
 def retire(connection: Connection, run_id: str, *, actor: str, reason: str, at: datetime) -> RetiredRun:
     """Remove the events and snapshots of a finished run; its numbers are never given out again."""
-    snapshot, events = replay(partial(read_events, connection), RunSnapshot.pending(run_id))
+    snapshot, _, events = replay(partial(read_events, connection), beginning(connection, run_id))
     if events == 0:
         raise NotFound(f"run {run_id} has no events", remedy="`sealbook runs` lists the runs that have.")
     if not snapshot.status.final:
@@ -55,3 +62,25 @@ def retire(connection: Connection, run_id: str, *, actor: str, reason: str, at: 
     connection.execute(select(projection.c.id).order_by(projection.c.id).with_for_update())
     connection.execute(delete(run_snapshot).where(run_snapshot.c.run_id == run_id))
     return retired
+
+
+def beginning(connection: Connection, run_id: str) -> RunSnapshot:
+    """Return what the events of a run go on from: nothing, or how it had ended when it was retired."""
+    return beginnings(connection, [run_id])[run_id]
+
+
+def beginnings(connection: Connection, run_ids: Iterable[str]) -> dict[str, RunSnapshot]:
+    """Return the beginning of each of many runs."""
+    found = {run_id: RunSnapshot.pending(run_id) for run_id in run_ids}
+    rows = encode_rows({"run_id": run_id} for run_id in found)
+    for run_id, last_seq, status in connection.execute(_retirements(connection.dialect.name), rows):
+        found[run_id] = RunSnapshot(run_id, RunStatus(status), last_seq)
+    return found
+
+
+@cache
+def _retirements(dialect: str) -> Select[Any]:
+    """Ask when runs were retired, the last time last."""
+    given = given_rows(dialect, [retired_run.c.run_id])
+    query = select(retired_run.c.run_id, retired_run.c.last_seq, retired_run.c.status)
+    return query.join(given, retired_run.c.run_id == given.c.run_id).order_by(retired_run.c.last_seq)

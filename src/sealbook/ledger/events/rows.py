@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Select, Text, bindparam, cast, select
 
-from sealbook.ledger.db.types import utc_text
 from sealbook.ledger.events.tables import run_event
 from sealbook.model.events import RunEvent
 
@@ -32,15 +32,15 @@ _OF_RUN = (
 )
 
 
-def payload(event: RunEvent) -> bytes:
-    """Return the event's data as JSON, the same bytes for the same data."""
-    return _encoder.encode(event.event_data)
+def data_text(event: RunEvent) -> str:
+    """Return the event's data as JSON, the same text for the same data."""
+    return _encoder.encode(event.event_data).decode()
 
 
-def row_values(event: RunEvent, data: bytes, run_seq: int | None, at: str) -> tuple[Any, ...]:
-    """Return the event's values as both databases read them, in the order of the log's columns.
+def row_values(event: RunEvent, data: str, run_seq: int | None, at: datetime) -> tuple[Any, ...]:
+    """Return the event's values in the order of the log's columns, JSON as text.
 
-    `at` is when it is persisted. The database gives the position.
+    `data` is its `data_text`, and `at` is when it is persisted. The database gives the position.
     """
     return (
         None,
@@ -53,14 +53,15 @@ def row_values(event: RunEvent, data: bytes, run_seq: int | None, at: str) -> tu
         event.engine_attempt_id,
         event.plan_version,
         event.idempotency_key,
-        data.decode(),
-        at if event.emitted_at is None else utc_text(event.emitted_at),
+        data,
+        event.emitted_at or at,
         at,
         event.adapter_version,
         None if event.engine_run_ref is None else _encoder.encode(event.engine_run_ref).decode(),
         event.caused_by_signal_id,
         event.parent_event_id,
         _encoder.encode(event.extra).decode() if event.extra else None,
+        event.partition,
     )
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cache
 from typing import cast
 
-from sqlalchemy import Connection, Executable, bindparam, delete, func, select
+from sqlalchemy import Connection, Executable, bindparam, delete, select
 
-from sealbook.ledger.db.bulk import encode_rows, incoming, insert_rows, update_rows
+from sealbook.ledger.db.bulk import encode_rows, given_rows, insert_rows, update_rows
 from sealbook.ledger.events.port import FeedEvent
 from sealbook.ledger.events.replay import Replayed
-from sealbook.ledger.events.tables import projection, retired_run, run_snapshot
+from sealbook.ledger.events.retention import beginning, beginnings
+from sealbook.ledger.events.tables import projection, run_snapshot
 from sealbook.model.events import RunEvent
 from sealbook.model.run_fold import fold_all
-from sealbook.model.run_snapshot import RunSnapshot
+from sealbook.model.run_snapshot import RunSnapshot, RunStatus
 
 RUNS = "runs"
 """The name of the projection that `get_snapshot` reads."""
@@ -44,7 +45,7 @@ class _Row:
     snapshot: str
 
     @classmethod
-    def of(cls, projection_id: int, snapshot: RunSnapshot, text: str, event_count: int) -> _Row:
+    def of(cls, projection_id: int, snapshot: RunSnapshot, event_count: int) -> _Row:
         return cls(
             projection_id,
             snapshot.run_id,
@@ -52,52 +53,29 @@ class _Row:
             event_count,
             None,
             snapshot.status.value,
-            text,
+            snapshot.to_json(),
         )
 
-    @classmethod
-    def pending(cls, projection_id: int, run_id: str) -> _Row:
-        snapshot = RunSnapshot.pending(run_id)
-        return cls.of(projection_id, snapshot, snapshot.to_json(), 0)
-
-    def after(self, log: Sequence[RunEvent], texts: _Texts, *, resync: bool) -> _Row:
+    def after(self, log: Sequence[RunEvent]) -> _Row:
         """Fold what the feed says of the run, or mark it stale where the feed left something out.
 
         Numbers begin with 1. A run whose numbers are not all there may yet get the missing ones, so it is
         read again whenever it moves.
         """
-        numbers = [cast("int", event.run_seq) for event in log]
         whole = self.stale_seq is None and self.event_count == self.last_event_seq
-        fresh = [event for event, number in zip(log, numbers, strict=True) if number > self.last_event_seq]
+        fresh = [event for event in log if _number(event) > self.last_event_seq]
         if whole and not fresh:
             return self  # a feed may say a thing again
-        follows = all(event.run_seq == self.last_event_seq + 1 + index for index, event in enumerate(fresh))
-        if not whole or not follows or resync:
-            return replace(self, stale_seq=max(self.stale_seq or 0, self.last_event_seq, *numbers))
-        snapshot = fold_all(texts.read(self.snapshot), fresh)
-        return _Row.of(self.projection_id, snapshot, texts.write(snapshot), self.event_count + len(fresh))
+        follows = all(_number(event) == self.last_event_seq + nth for nth, event in enumerate(fresh, 1))
+        if not whole or not follows:
+            return self.marked_stale(log)
+        snapshot = fold_all(RunSnapshot.from_json(self.snapshot), fresh)
+        return _Row.of(self.projection_id, snapshot, self.event_count + len(fresh))
 
-
-class _Texts:
-    """Snapshots as text and back. What the last batch wrote is known by its text, and need not be read."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, RunSnapshot] = {}
-        self._now: dict[str, RunSnapshot] = {}
-
-    def next_batch(self) -> None:
-        """Remember what was written since the last call, and nothing older."""
-        self._last, self._now = self._now, {}
-
-    def read(self, text: str) -> RunSnapshot:
-        """Return the snapshot that a text says."""
-        return self._last.get(text) or RunSnapshot.from_json(text)
-
-    def write(self, snapshot: RunSnapshot) -> str:
-        """Return the text of a snapshot."""
-        text = snapshot.to_json()
-        self._now[text] = snapshot
-        return text
+    def marked_stale(self, log: Sequence[RunEvent]) -> _Row:
+        """Have the run read again, as far as the feed has been."""
+        numbers = (_number(event) for event in log)
+        return replace(self, stale_seq=max(self.stale_seq or 0, self.last_event_seq, *numbers))
 
 
 class RunSnapshots:
@@ -105,43 +83,32 @@ class RunSnapshots:
 
     name = RUNS
 
-    def __init__(self) -> None:
-        self._texts = _Texts()
+    def apply(self, connection: Connection, projection_id: int, events: Sequence[FeedEvent]) -> None:
+        """Fold events into the snapshots of their runs."""
+        _change(connection, projection_id, events, _Row.after)
 
-    def apply(
-        self, connection: Connection, projection_id: int, events: Sequence[FeedEvent], *, resync: bool
-    ) -> None:
-        """Fold events into the snapshots of their runs; with `resync`, have the runs read again instead."""
-        by_run: dict[str, list[RunEvent]] = {}
-        for each in events:
-            by_run.setdefault(each.event.run_id, []).append(each.event)
-        retired = _retired(connection, by_run)
-        before = _load(connection, projection_id, by_run)
-        after: dict[str, _Row] = {}
-        self._texts.next_batch()
-        for run_id, log in by_run.items():
-            kept = [event for event in log if cast("int", event.run_seq) > retired.get(run_id, 0)]
-            if kept:
-                row = before.get(run_id) or _Row.pending(projection_id, run_id)
-                after[run_id] = row.after(kept, self._texts, resync=resync)
-        _write(connection, before, after.values())
+    def mark_stale(self, connection: Connection, projection_id: int, events: Sequence[FeedEvent]) -> None:
+        """Have the runs of these events read again."""
+        _change(connection, projection_id, events, _Row.marked_stale)
 
-    def stale(self, connection: Connection, projection_id: int) -> list[str]:
-        """Return the runs that are to be read again."""
+    def stale(self, connection: Connection, projection_id: int) -> list[RunSnapshot]:
+        """Return the runs that are to be read again, each as it is before the first event of its log."""
         query = select(run_snapshot.c.run_id).where(
             run_snapshot.c.projection_id == projection_id, run_snapshot.c.stale_seq.is_not(None)
         )
-        return list(connection.execute(query.order_by(run_snapshot.c.run_id)).scalars())
+        run_ids = connection.execute(query.order_by(run_snapshot.c.run_id)).scalars().all()
+        return list(beginnings(connection, run_ids).values()) if run_ids else []
 
     def heal(self, connection: Connection, projection_id: int, replayed: Replayed) -> bool:
         """Put what a stale run's whole log says in place; False if the log does not say enough yet."""
-        snapshot, events = replayed
+        snapshot, onto, events = replayed
         row = _load(connection, projection_id, [snapshot.run_id]).get(snapshot.run_id)
         if row is None or row.stale_seq is None:
             return True  # it was retired, or healed by another
-        if snapshot.last_event_seq < row.stale_seq:
+        if snapshot.last_event_seq < row.stale_seq or onto != beginning(connection, row.run_id):
             return False
-        _write(connection, {row.run_id: row}, [_Row.of(projection_id, snapshot, snapshot.to_json(), events)])
+        healed = _Row.of(projection_id, snapshot, onto.last_event_seq + events)
+        _write(connection, {row.run_id: row}, [healed])
         return True
 
     def discard(self, connection: Connection) -> None:
@@ -163,6 +130,12 @@ def list_projected(connection: Connection, limit: int, before: str | None) -> li
     return [_projected(*row) for row in rows]
 
 
+def ended_runs(connection: Connection, run_ids: Iterable[str]) -> set[str]:
+    """Return which of these runs have ended, as far as is projected."""
+    asked = encode_rows({"run_id": run_id} for run_id in run_ids)
+    return set(connection.execute(_ended(connection.dialect.name), asked).scalars())
+
+
 _READ = (
     select(run_snapshot.c.snapshot, run_snapshot.c.stale_seq)
     .join(projection, projection.c.id == run_snapshot.c.projection_id)
@@ -181,10 +154,30 @@ def _load(connection: Connection, projection_id: int, run_ids: Iterable[str]) ->
     return {row.run_id: _Row(*row) for row in rows}
 
 
-def _retired(connection: Connection, run_ids: Iterable[str]) -> dict[str, int]:
-    """Return up to which number the events of retired runs are gone."""
-    asked = encode_rows({"run_id": run_id} for run_id in run_ids)
-    return dict(connection.execute(_retirements(connection.dialect.name), asked).all())
+def _change(
+    connection: Connection,
+    projection_id: int,
+    events: Sequence[FeedEvent],
+    change: Callable[[_Row, Sequence[RunEvent]], _Row],
+) -> None:
+    """Change the snapshot of each run that has events here; what was retired meanwhile is left out."""
+    by_run: dict[str, list[RunEvent]] = {}
+    for each in events:
+        by_run.setdefault(each.event.run_id, []).append(each.event)
+    begins = beginnings(connection, by_run)
+    before = _load(connection, projection_id, by_run)
+    after: list[_Row] = []
+    for run_id, log in by_run.items():
+        begin = begins[run_id]
+        later = [event for event in log if _number(event) > begin.last_event_seq]
+        if later:
+            row = before.get(run_id) or _Row.of(projection_id, begin, begin.last_event_seq)
+            after.append(change(row, later))
+    _write(connection, before, after)
+
+
+def _number(event: RunEvent) -> int:
+    return cast("int", event.run_seq)  # what comes from a feed was stored
 
 
 def _write(connection: Connection, before: dict[str, _Row], after: Iterable[_Row]) -> None:
@@ -202,13 +195,18 @@ def _write(connection: Connection, before: dict[str, _Row], after: Iterable[_Row
 
 @cache
 def _loading(dialect: str) -> Executable:
-    asked = incoming(dialect, [run_snapshot.c.run_id])
+    asked = given_rows(dialect, [run_snapshot.c.run_id])
     of_run = (run_snapshot.c.projection_id == bindparam("id")) & (run_snapshot.c.run_id == asked.c.run_id)
     return select(run_snapshot).join(asked, of_run)
 
 
 @cache
-def _retirements(dialect: str) -> Executable:
-    asked = incoming(dialect, [retired_run.c.run_id])
-    latest = select(retired_run.c.run_id, func.max(retired_run.c.last_seq).label("last_seq"))
-    return latest.join(asked, retired_run.c.run_id == asked.c.run_id).group_by(retired_run.c.run_id)
+def _ended(dialect: str) -> Executable:
+    asked = given_rows(dialect, [run_snapshot.c.run_id])
+    final = [status.value for status in RunStatus if status.final]
+    return (
+        select(run_snapshot.c.run_id)
+        .join(asked, run_snapshot.c.run_id == asked.c.run_id)
+        .join(projection, projection.c.id == run_snapshot.c.projection_id)
+        .where(projection.c.name == RUNS, projection.c.active, run_snapshot.c.status.in_(final))
+    )

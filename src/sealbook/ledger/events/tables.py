@@ -59,6 +59,7 @@ run_event = Table(
     Column("caused_by_signal_id", Text),
     Column("parent_event_id", Text),
     Column("extra", _Json),
+    Column("partition", Name),
     PrimaryKeyConstraint("position"),
     UniqueConstraint("run_id", "run_seq", name="run_event_seq"),
     UniqueConstraint("run_id", "idempotency_key", name="run_event_key"),
@@ -66,6 +67,13 @@ run_event = Table(
     sqlite_autoincrement=True,  # a position is never given twice, not even after its run was retired
 )
 """The log. `position` is the place among the events of all runs, in the order of their commits (R-EVT-8)."""
+Index(
+    "run_event_partition",
+    run_event.c.partition,
+    run_event.c.position,
+    sqlite_where=run_event.c.partition.is_not(None),
+    postgresql_where=run_event.c.partition.is_not(None),
+)
 
 retired_run = Table(
     "retired_run",
@@ -89,10 +97,7 @@ projection = Table(
     Column("name", Name, nullable=False),
     Column("active", Boolean, nullable=False),
     Column("position", BigInteger, nullable=False),
-    Column("holder", Text),
-    Column("held_until", UtcTimestamp),
     UniqueConstraint("name", "active", name="projection_name"),
-    CheckConstraint("(holder IS NULL) = (held_until IS NULL)", name="lease"),
 )
 """How far a projection is. Of each name one is active, which is read, and one may be building anew."""
 
@@ -118,3 +123,13 @@ Index(
     sqlite_where=run_snapshot.c.stale_seq.is_not(None),
     postgresql_where=run_snapshot.c.stale_seq.is_not(None),
 )
+
+newest_run = Table(
+    "newest_run",
+    metadata,
+    Column("id", Integer, nullable=False, autoincrement=False),
+    Column("run_id", Name, nullable=False),
+    PrimaryKeyConstraint("id"),
+    CheckConstraint("id = 1", name="one_row"),
+)
+"""The newest run that the ledger has opened, empty before the first; who opens one locks the row."""

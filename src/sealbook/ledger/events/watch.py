@@ -23,11 +23,11 @@ LISTEN_SECONDS = 1.0
 
 _IN_FLIGHT_SECONDS = 0.02
 
-# A follower holds the bell while it sleeps: an append that finds it held sends a notification.
-_BELL = "'run_event'::regclass::oid::bigint << 32"
+# A follower holds the wake-up lock while it sleeps: an append that finds it held sends a notification.
+_WAKE_UP = "'run_event'::regclass::oid::bigint << 32"
 _LISTEN = text("LISTEN run_event")
-_TAKE_BELL = text(f"SELECT pg_try_advisory_lock_shared({_BELL})")
-_LEAVE_BELL = text(f"SELECT pg_advisory_unlock_shared({_BELL})")
+_TAKE_WAKE_UP = text(f"SELECT pg_try_advisory_lock_shared({_WAKE_UP})")
+_LEAVE_WAKE_UP = text(f"SELECT pg_advisory_unlock_shared({_WAKE_UP})")
 _IN_FLIGHT = text("SELECT in_flight FROM run_feed_horizon()")
 
 
@@ -78,15 +78,15 @@ class Polling:
 class _Listening:
     """Sleeps until it is woken, and only if no append can go unnoticed.
 
-    It takes the bell, sees whether appends are in flight, and lets the reader look once more. An append that
-    did not find the bell held had announced its positions before: either it has ended, and that look finds
-    it, or it was seen in flight, and the sleep is a short one.
+    It takes the wake-up lock, sees whether appends are in flight, and lets the reader look once more. An
+    append that did not find that lock held had announced its positions before: either it has ended, and that
+    look finds it, or it was seen in flight, and the sleep is a short one.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection: Connection | None = None
-        self._holds_bell = False
+        self._holds_wake_up = False
         self._in_flight = False
 
     def rest(self, *, found: bool, at_most: float) -> None:
@@ -101,24 +101,24 @@ class _Listening:
     def _rest(self, found: bool, at_most: float) -> None:
         connection = self._connection or self._open()
         if found:
-            self._leave_bell(connection)
+            self._leave_wake_up(connection)
             return
-        if self._holds_bell:
+        if self._holds_wake_up:
             driver: Any = connection.connection.dbapi_connection
             seconds = _IN_FLIGHT_SECONDS if self._in_flight else LISTEN_SECONDS
             if list(driver.notifies(timeout=min(seconds, at_most), stop_after=1)):
-                self._leave_bell(connection)
+                self._leave_wake_up(connection)
                 return
         else:
-            self._holds_bell = connection.execute(_TAKE_BELL).scalar_one()
-            if not self._holds_bell:  # an append is looking at it just now
+            self._holds_wake_up = connection.execute(_TAKE_WAKE_UP).scalar_one()
+            if not self._holds_wake_up:  # an append is looking at it just now
                 time.sleep(min(_IN_FLIGHT_SECONDS, at_most))
         self._in_flight = connection.execute(_IN_FLIGHT).scalar_one()
 
-    def _leave_bell(self, connection: Connection) -> None:
-        if self._holds_bell:
-            connection.execute(_LEAVE_BELL)
-            self._holds_bell = False
+    def _leave_wake_up(self, connection: Connection) -> None:
+        if self._holds_wake_up:
+            connection.execute(_LEAVE_WAKE_UP)
+            self._holds_wake_up = False
 
     def _open(self) -> Connection:
         connection = self._database.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
@@ -132,4 +132,4 @@ class _Listening:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
-        self._holds_bell = False
+        self._holds_wake_up = False

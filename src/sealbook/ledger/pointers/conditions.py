@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import date
-from typing import Any, TypedDict, cast
+from sqlalchemy import ColumnElement, FromClause, and_, case, func, literal, not_, or_, select
 
-from sqlalchemy import (
-    ARRAY,
-    BindParameter,
-    ColumnElement,
-    FromClause,
-    Table,
-    Text,
-    and_,
-    any_,
-    bindparam,
-    case,
-    column,
-    func,
-    literal,
-    not_,
-    or_,
-    select,
-)
-
-from sealbook.errors import InvalidInput
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.db.types import json_text
 from sealbook.ledger.pointers.tables import authority_change, cut, pointer
-from sealbook.ledger.states.reader import KeyFilters, matching
+from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import attempt, partition_state
-from sealbook.model import Outcome, RunId, Status
-from sealbook.model.keys import check_customer_id
+from sealbook.model import Outcome, Status
 from sealbook.model.publication import Action
+from sealbook.model.selection import Selection
 
 SUCCESS = partition_state.c.status == Status.SUCCESS.value
 """The partition has an authoritative run."""
@@ -94,48 +71,8 @@ def pointer_of(partition: FromClause) -> ColumnElement[bool]:
     return and_(same(pointer, partition), OPEN)
 
 
-class PointerFilters(TypedDict, total=False):
-    """What pointers can be filtered by; None filters nothing, `since` and `until` are both included."""
-
-    source: str | None
-    query_name: str | None
-    customers: Collection[str] | None
-    since: date | None
-    until: date | None
-
-
-def filtered(dialect: str, table: Table, filters: PointerFilters) -> list[ColumnElement[bool]]:
-    """Check filters, and return them as conditions on a table that has the columns of a key."""
-    of_key = {name: value for name, value in filters.items() if name != "customers"}
-    conditions = matching(cast("KeyFilters", of_key), table)
-    customers = filters.get("customers")
-    if customers is not None:
-        for customer in _several("customers", customers):
-            check_customer_id("any", customer)
-        conditions.append(_among(dialect, table.c.customer_id, list(customers)))
-    return conditions
-
-
-def changed_keys(dialect: str, filters: PointerFilters) -> FromClause:
+def changed_keys(dialect: str, selection: Selection) -> FromClause:
     """Return the keys that may not agree, each once, as a table."""
     keys = select(*(authority_change.c[name] for name in KEY))
-    return keys.where(*filtered(dialect, authority_change, filters)).distinct().subquery("changed")
-
-
-def of_runs(dialect: str, table: Table, runs: Collection[str]) -> ColumnElement[bool]:
-    """Say that a row is of one of these runs."""
-    return _among(dialect, table.c.run_id, [RunId(run) for run in _several("runs", runs)])
-
-
-def _several(name: str, values: Collection[str]) -> Collection[str]:
-    if isinstance(values, str) or not isinstance(values, Collection):
-        raise InvalidInput.of(name, values, "a list or a set")
-    return values
-
-
-def _among(dialect: str, each: ColumnElement[str], values: list[str]) -> ColumnElement[bool]:
-    """Say that a column has one of any number of values: they are one parameter."""
-    if dialect == "postgresql":
-        array: BindParameter[Any] = bindparam(None, values, type_=ARRAY(Text))
-        return each == any_(array)
-    return each.in_(select(func.json_each(json_text(values)).table_valued(column("value")).c.value))
+    chosen = conditions(dialect, authority_change, selection)
+    return keys.where(*chosen).distinct().subquery("changed")

@@ -10,23 +10,23 @@ from sqlalchemy import Connection, delete, insert, not_, select
 from sealbook.clock import Clock
 from sealbook.errors import Conflict
 from sealbook.ledger.db.engine import Database
-from sealbook.ledger.db.types import in_utc
+from sealbook.ledger.events.append import append_new
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import READABLE
 from sealbook.ledger.pointers.published import unknown_cut
 from sealbook.ledger.pointers.tables import cut
-from sealbook.ledger.pointers.writes import Announce
+from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model.publication import Cut, check_cut_name
 from sealbook.model.verdict import check_text
+from sealbook.model.wire import as_utc
 
 
-class CutWrites:
+class CutWriter:
     """The port of whoever pins what is published, for later."""
 
-    def __init__(self, database: Database, clock: Clock, announce: Announce | None = None) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._announce = announce
 
     def create_cut(self, name: str | None = None, *, note: str | None = None) -> Cut:
         """Pin what can be read at this instant; the token is the name, or made from the version, as in `v42`.
@@ -50,7 +50,7 @@ class CutWrites:
 
     def _create(self, connection: Connection, name: str | None, note: str | None) -> Cut:
         version = rows.lock_version(connection) + 1
-        at = in_utc(self._clock())
+        at = as_utc("time", self._clock())
         made = Cut(name or f"v{version}", version, at, note)
         if connection.execute(select(cut).where(cut.c.token == made.token)).one_or_none() is not None:
             raise Conflict(
@@ -58,9 +58,8 @@ class CutWrites:
                 remedy="Choose another name, or drop that cut first: `sealbook warehouse cut drop`.",
             )
         rows.set_version(connection, version)
-        hidden = rows.hide(connection, not_(READABLE), {}, version, at)
+        hidden = rows.hide(connection, not_(READABLE), EVERYTHING, version, at)
         values = {"token": made.token, "version": version, "created_at": at, "note": note}
         connection.execute(insert(cut).values(values))
-        if hidden and self._announce is not None:
-            self._announce(connection, hidden)
+        append_new(connection, [fact.to_event() for fact in hidden], at)
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
-from typing import Any, Unpack
+from typing import Any
 
 from sqlalchemy import FromClause, Select, and_, case, func, not_, or_, select
 
@@ -17,29 +17,30 @@ from sealbook.ledger.pointers.conditions import (
     CURRENT,
     OPEN,
     SUCCESS,
-    PointerFilters,
     changed_keys,
-    filtered,
     pointer_of,
 )
 from sealbook.ledger.pointers.tables import BY_QUERY, load_record, pointer, warehouse_version
+from sealbook.ledger.states.reader import EVERYTHING
+from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey, Status
 from sealbook.model.publication import Action, Difference, PlanItem, Pointer, PointerStatus
+from sealbook.model.selection import Selection
 
 _ACTION = {action.value: action for action in Action}
 _VERSION = select(warehouse_version.c.version).scalar_subquery()
 
 
-class PlanReads:
+class PlanReader:
     """The port of whoever plans a load or verifies one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def plan(self, **filters: Unpack[PointerFilters]) -> Iterator[PlanItem]:
+    def plan(self, selection: Selection = EVERYTHING) -> Iterator[PlanItem]:
         """Stream what a load has to do, in key order: load, replace and hide, and nothing else (R-WH-1)."""
-        changed, differing = self._differing(filters)
+        changed, differing = self._differing(selection)
         key = [changed.c[name] for name in KEY]
         authority = [partition_state.c[name] for name in ("current_run_id", "schema_version", "record_count")]
         loaded_before = and_(
@@ -55,15 +56,15 @@ class PlanReads:
         )
         return stream(self._database, query, _plan_item)
 
-    def plan_counts(self, **filters: Unpack[PointerFilters]) -> dict[Action, int]:
+    def plan_counts(self, selection: Selection = EVERYTHING) -> dict[Action, int]:
         """Count what a load has to do, by action; every action is there, be it with 0."""
-        _, differing = self._differing(filters)
+        _, differing = self._differing(selection)
         query = differing.add_columns(ACTION.label("action"), func.count()).group_by("action")
         with self._database.read() as connection:
             found = {_ACTION[name]: count for name, count in connection.execute(query)}
         return {action: found.get(action, 0) for action in Action}
 
-    def pointers(self, **filters: Unpack[PointerFilters]) -> Iterator[Pointer]:
+    def pointers(self, selection: Selection = EVERYTHING) -> Iterator[Pointer]:
         """Stream the latest pointer of every partition, also if unavailable, by query and in key order."""
         later = pointer.alias("later")
         superseded = select(later.c.run_id).where(
@@ -71,13 +72,22 @@ class PlanReads:
         )
         query = (
             select(pointer)
-            .where(*filtered(self._database.dialect, pointer, filters))
+            .where(*conditions(self._database.dialect, pointer, selection))
             .where(or_(OPEN, not_(superseded.exists())))
             .order_by(*(pointer.c[name] for name in BY_QUERY))
         )
         return stream(self._database, query, Pointer)
 
-    def differences(self, **filters: Unpack[PointerFilters]) -> Iterator[Difference]:
+    def open_pointers(self, selection: Selection = EVERYTHING) -> Iterator[Pointer]:
+        """Stream the pointers that hold now, in key order."""
+        query = (
+            select(pointer)
+            .where(OPEN, *conditions(self._database.dialect, pointer, selection))
+            .order_by(*(pointer.c[name] for name in KEY))
+        )
+        return stream(self._database, query, Pointer)
+
+    def differences(self, selection: Selection = EVERYTHING) -> Iterator[Difference]:
         """Stream every field in which a pointer that holds now does not mirror its state, in key order.
 
         This compares all of them; `plan` looks only where an authority changed.
@@ -90,7 +100,7 @@ class PlanReads:
             .add_columns(loaded, accepted)
             .join(partition_state, same(partition_state, pointer))
             .outerjoin(load_record, same(load_record, pointer, "run_id", "schema_version"))
-            .where(*filtered(self._database.dialect, pointer, filters))
+            .where(*conditions(self._database.dialect, pointer, selection))
             .where(OPEN, not_(and_(SUCCESS, CURRENT, loaded.is_not(None), loaded == accepted)))
             .order_by(*(pointer.c[name] for name in KEY))
         )
@@ -103,9 +113,9 @@ class PlanReads:
             version: int = connection.execute(select(_VERSION)).scalar_one()
         return version
 
-    def _differing(self, filters: PointerFilters) -> tuple[FromClause, Select[Any]]:
+    def _differing(self, selection: Selection) -> tuple[FromClause, Select[Any]]:
         """Return the changed keys as a table, and a query, without columns yet, of those that need a load."""
-        changed = changed_keys(self._database.dialect, filters)
+        changed = changed_keys(self._database.dialect, selection)
         query = (
             select()
             .select_from(changed)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from datetime import date
-from typing import Unpack
 
 from sqlalchemy import ColumnElement, and_, false, not_, select
 
@@ -16,60 +15,37 @@ from sealbook.errors import InvalidInput, NotFound
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import at_key, same, stream
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.pointers.conditions import (
-    AT_CUT,
-    CURRENT,
-    READABLE,
-    PointerFilters,
-    filtered,
-    of_runs,
-)
+from sealbook.ledger.pointers.conditions import AT_CUT, CURRENT, READABLE
 from sealbook.ledger.pointers.coverage import covered, every_partition, known, left_out_if_behind
 from sealbook.ledger.pointers.tables import BY_QUERY, STAGED, cut, load_record, pointer, removal
+from sealbook.ledger.states.reader import EVERYTHING
+from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
-from sealbook.model.keys import check_date, check_key, check_name
+from sealbook.model.keys import check_key
 from sealbook.model.publication import Coverage, CoverageKind, Cut, LoadRecord, Pointer, Published
+from sealbook.model.selection import Selection
 
 _POINTED = [pointer.c[name] for name in (*KEY, "run_id", "schema_version")]
 _LOADED = [load_record.c[name] for name in STAGED]
 _ORDER = [pointer.c[name] for name in BY_QUERY]
 
 
-class PublishedReads:
+class PublishedReader:
     """The port of consumers."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def published(
-        self,
-        query_name: str,
-        *,
-        source: str | None = None,
-        customers: Collection[str] | None = None,
-        since: date | None = None,
-        until: date | None = None,
-        runs: Collection[str] | None = None,
-        strict: bool = False,
-        cut: str | None = None,
+        self, selection: Selection = EVERYTHING, *, strict: bool = False, cut: str | None = None
     ) -> Iterator[Published]:
-        """Stream the partitions of a query that can be read, in key order, each with its one run (R-CON-1).
+        """Stream the partitions that can be read, by query and in key order, each with its one run (R-CON-1).
 
         A run that is not the authority's any more is `behind`; `strict` leaves those out (R-CON-2). A `cut`
         gives what could be read when it was made, whatever happened since (R-WH-7).
         """
-        check_name("query_name", query_name)
-        filters: PointerFilters = {
-            "query_name": query_name,
-            "source": source,
-            "customers": customers,
-            "since": since,
-            "until": until,
-        }
-        asked = filtered(self._database.dialect, pointer, filters)
-        if runs is not None:
-            asked.append(of_runs(self._database.dialect, pointer, runs))
+        asked = conditions(self._database.dialect, pointer, selection)
         if cut is not None:
             _check_not_strict(strict)
             return self._published_at(cut, asked)
@@ -100,18 +76,15 @@ class PublishedReads:
         `strict` is that of the read. At a cut a partition was either readable or not: what it was besides,
         the cut does not keep.
         """
-        check_date("since", since)
-        check_date("until", until)
-        filters: PointerFilters = {"query_name": query_name, "source": source, "customers": customers}
-        filters |= {"since": since, "until": until}
+        chosen = Selection(source=source, customers=customers, queries=query_name, since=since, until=until)
         if cut is None:
-            asked = filtered(self._database.dialect, partition_state, filters)
+            asked = conditions(self._database.dialect, partition_state, chosen)
             found = stream(self._database, known(*asked), covered)
             found = map(left_out_if_behind, found) if strict else found
             why = "nobody has attempted it"
         else:
             _check_not_strict(strict)
-            asked = filtered(self._database.dialect, pointer, filters)
+            asked = conditions(self._database.dialect, pointer, chosen)
             found = map(_covered_at, self._published_at(cut, asked))
             why = f"it could not be read when cut {cut} was made"
 
@@ -131,14 +104,14 @@ class PublishedReads:
         with self._database.read() as connection:
             return [Pointer(*row) for row in connection.execute(query)]
 
-    def load_records(self, **filters: Unpack[PointerFilters]) -> Iterator[LoadRecord]:
+    def load_records(self, selection: Selection = EVERYTHING) -> Iterator[LoadRecord]:
         """Stream the load records of all artifacts that must exist, in key order, then by run."""
         condemned = select(removal.c.run_id).where(
             same(removal, load_record, "run_id", "schema_version"), removal.c.removed_version.is_(None)
         )
         query = (
             select(load_record)
-            .where(*filtered(self._database.dialect, load_record, filters))
+            .where(*conditions(self._database.dialect, load_record, selection))
             .where(not_(condemned.exists()))
             .order_by(*load_record.primary_key)
         )

@@ -32,7 +32,7 @@ from sealbook.clock import Clock
 from sealbook.errors import InvalidInput
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same, stream
-from sealbook.ledger.db.types import UtcTimestamp, in_utc
+from sealbook.ledger.db.types import UtcTimestamp
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import AT_CUT, OPEN, SUCCESS
 from sealbook.ledger.pointers.rows import batch
@@ -40,12 +40,13 @@ from sealbook.ledger.pointers.tables import ARTIFACT, cut, load_record, pointer,
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.publication import Artifact
+from sealbook.model.wire import as_utc
 
 ABANDONED_AFTER = timedelta(hours=1)
 """How long a clean-up may take from condemning artifacts to forgetting them; then another one takes over."""
 
 
-class RemovalWrites:
+class RemovalWriter:
     """The port of clean-up. `retain` is how long an artifact is kept after it was last published."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -72,7 +73,7 @@ class RemovalWrites:
         def work(connection: Connection) -> list[Artifact]:
             rows.lock_version(connection)
             condemned = _unneeded(connection, asked, times)
-            rows.lay_down(connection, condemned)
+            rows.fill_batch(connection, condemned)
             connection.execute(_FORGETTING_REMOVALS)
             connection.execute(_CONDEMNING, {"at": times["at"]})
             return condemned
@@ -86,7 +87,7 @@ class RemovalWrites:
         def work(connection: Connection) -> None:
             version = rows.lock_version(connection) + 1
             rows.set_version(connection, version)
-            rows.lay_down(connection, gone)
+            rows.fill_batch(connection, gone)
             connection.execute(_FORGETTING)
             connection.execute(_REMOVING, {"version": version})
 
@@ -95,12 +96,12 @@ class RemovalWrites:
     def _times(self, retain: timedelta) -> dict[str, Any]:
         if not isinstance(retain, timedelta) or retain < timedelta(0):
             raise InvalidInput.of("retain", retain, "a timedelta that is not negative")
-        at = in_utc(self._clock())
+        at = as_utc("time", self._clock())
         return {"at": at, "horizon": at - retain, "overdue": at - ABANDONED_AFTER}
 
 
 def _unneeded(connection: Connection, artifacts: list[Artifact], times: dict[str, Any]) -> list[Artifact]:
-    rows.lay_down(connection, artifacts)
+    rows.fill_batch(connection, artifacts)
     return [artifacts[position] for position in connection.execute(_UNNEEDED, times).scalars()]
 
 

@@ -33,7 +33,7 @@ from sqlalchemy.schema import CreateTable
 
 from sealbook.ledger.db.bulk import Rows, insert_rows
 from sealbook.ledger.db.queries import same
-from sealbook.ledger.pointers.conditions import AGREES, PointerFilters, changed_keys, pointer_of
+from sealbook.ledger.pointers.conditions import AGREES, changed_keys, pointer_of
 from sealbook.ledger.pointers.tables import (
     ARTIFACT,
     STAGED,
@@ -44,9 +44,11 @@ from sealbook.ledger.pointers.tables import (
 )
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
-from sealbook.model.publication import Artifact, PointerHidden, Staged
+from sealbook.model.partition_events import PartitionHidden
+from sealbook.model.publication import Artifact, Staged
+from sealbook.model.selection import Selection
 
-# Several statements work on the same rows: laid down once, they need not be parsed again for each.
+# Several statements work on the same rows: filled in once, they need not be parsed again for each.
 batch = Table(
     "batch",
     MetaData(),
@@ -71,15 +73,15 @@ def set_version(connection: Connection, version: int) -> None:
     connection.execute(update(warehouse_version).values(version=version))
 
 
-def lay_down(connection: Connection, artifacts: Iterable[Artifact]) -> None:
+def fill_batch(connection: Connection, artifacts: Iterable[Artifact]) -> None:
     """Make these artifacts the batch, in place of any before."""
     unknown = (None,) * (len(STAGED) + 1)
-    _lay_down(connection, [(position, *_identity(each), *unknown) for position, each in enumerate(artifacts)])
+    _fill(connection, [(position, *_identity(each), *unknown) for position, each in enumerate(artifacts)])
 
 
-def lay_down_staged(connection: Connection, staged: Iterable[Staged]) -> None:
+def fill_batch_staged(connection: Connection, staged: Iterable[Staged]) -> None:
     """Make these artifacts, with all that is known of them, the batch."""
-    _lay_down(
+    _fill(
         connection,
         [
             (
@@ -109,39 +111,43 @@ def publish(connection: Connection, version: int, at: datetime) -> None:
 
 
 def hide(
-    connection: Connection, unsafe: ColumnElement[bool], filters: PointerFilters, version: int, at: datetime
-) -> list[PointerHidden]:
-    """End the pointers that are unsafe before a version, and return them."""
-    changed = changed_keys(connection.dialect.name, filters)
+    connection: Connection, unsafe: ColumnElement[bool], selection: Selection, version: int, at: datetime
+) -> list[PartitionHidden]:
+    """End the pointers that are unsafe before a version, and return that as facts."""
+    changed = changed_keys(connection.dialect.name, selection)
     query = (
-        select(*changed.c, pointer.c.run_id, pointer.c.schema_version)
-        .add_columns(partition_state.c.attempt_count, partition_state.c.status)
+        select(*changed.c, pointer.c.run_id, pointer.c.schema_version, partition_state.c.status)
         .join(partition_state, same(partition_state, changed))
         .join(pointer, pointer_of(changed))
         .where(unsafe)
         .order_by(*changed.c)
     )
-    hidden = [
-        PointerHidden(Artifact(PartitionKey(*row[:4]), row.run_id, row.schema_version), *row[6:])
-        for row in connection.execute(query)
-    ]
-    if hidden:
-        lay_down(connection, (each.artifact for each in hidden))
+    found = connection.execute(query).all()
+    if found:
+        fill_batch(
+            connection,
+            (Artifact(PartitionKey(*row[:4]), row.run_id, row.schema_version) for row in found),
+        )
         connection.execute(_CLOSING, {"version": version, "at": at})
-    return hidden
+    return [
+        PartitionHidden(
+            key=PartitionKey(*row[:4]), run_id=row.run_id, attempt=str(version), status=row.status
+        )
+        for row in found
+    ]
 
 
-def settle(connection: Connection) -> None:
+def clear_agreed(connection: Connection) -> None:
     """Take the keys of the batch off the changed ones where state and pointer agree."""
-    connection.execute(_SETTLING)
+    connection.execute(_CLEARING)
 
 
-def settle_all(connection: Connection) -> None:
+def clear_agreed_everywhere(connection: Connection) -> None:
     """Take every key off the changed ones where state and pointer agree."""
-    connection.execute(_SETTLING_ALL)
+    connection.execute(_CLEARING_EVERYWHERE)
 
 
-def _lay_down(connection: Connection, rows: Rows) -> None:
+def _fill(connection: Connection, rows: Rows) -> None:
     connection.execute(CreateTable(batch, if_not_exists=True))
     connection.execute(delete(batch))
     if rows:
@@ -200,7 +206,7 @@ _OPENING = insert(pointer).from_select(
         bindparam("at", type_=pointer.c.published_at.type),
     ),
 )
-_SETTLING_ALL = delete(authority_change).where(authority_change.c.id.in_(_agreeing(authority_change)))
-_SETTLING = delete(authority_change).where(
+_CLEARING_EVERYWHERE = delete(authority_change).where(authority_change.c.id.in_(_agreeing(authority_change)))
+_CLEARING = delete(authority_change).where(
     authority_change.c.id.in_(_agreeing(batch.join(authority_change, same(authority_change, batch))))
 )

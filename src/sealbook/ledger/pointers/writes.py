@@ -8,8 +8,7 @@ pointer is behind; if it demoted, readers pass the pointer over; either way the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Unpack
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, and_, case, not_, or_, select, true
 
@@ -17,26 +16,26 @@ from sealbook.clock import Clock
 from sealbook.errors import Conflict, InvalidInput
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same
-from sealbook.ledger.db.types import in_utc
+from sealbook.ledger.events.append import append_new
 from sealbook.ledger.pointers import rows
-from sealbook.ledger.pointers.conditions import SUCCESS, PointerFilters, pointer_of
+from sealbook.ledger.pointers.conditions import SUCCESS, pointer_of
 from sealbook.ledger.pointers.rows import batch
 from sealbook.ledger.pointers.tables import load_record, pointer, removal
+from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.tables import partition_state
-from sealbook.model import PartitionKey
-from sealbook.model.publication import PointerMove, PointerPublished, Staged, SwapResult
+from sealbook.model import PartitionKey, RunId
+from sealbook.model.partition_events import PartitionPublished
+from sealbook.model.publication import Staged, SwapResult
+from sealbook.model.selection import Selection
+from sealbook.model.wire import as_utc
 
-Announce = Callable[[Connection, Sequence[PointerMove]], None]
-"""Tells of what was done to pointers, as the last thing in the transaction that does it."""
 
-
-class PointerWrites:
+class PointerWriter:
     """The port of the loader."""
 
-    def __init__(self, database: Database, clock: Clock, announce: Announce | None = None) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._announce = announce
 
     def swap(self, staged: Iterable[Staged]) -> SwapResult:
         """Publish a batch in one transaction, and leave alone what is not the authority by now (R-WH-3).
@@ -53,48 +52,60 @@ class PointerWrites:
                 raise InvalidInput.of("staged", str(each.artifact), "one artifact of each partition")
         return self._database.write(lambda connection: self._swap(connection, list(by_key.values())))
 
-    def hide(self, **filters: Unpack[PointerFilters]) -> list[PartitionKey]:
+    def hide(self, selection: Selection = EVERYTHING) -> list[PartitionKey]:
         """Take away every pointer whose state is no longer success, in one transaction (R-WH-5)."""
 
         def work(connection: Connection) -> list[PartitionKey]:
             version = rows.lock_version(connection) + 1
-            hidden = rows.hide(connection, not_(SUCCESS), filters, version, in_utc(self._clock()))
+            at = as_utc("time", self._clock())
+            hidden = rows.hide(connection, not_(SUCCESS), selection, version, at)
             if hidden:
                 rows.set_version(connection, version)
-            rows.settle_all(connection)
-            self._tell(connection, hidden)
-            return [each.artifact.key for each in hidden]
+            rows.clear_agreed_everywhere(connection)
+            append_new(connection, [fact.to_event() for fact in hidden], at)
+            return [fact.key for fact in hidden]
 
         return self._database.write(work)
 
     def _swap(self, connection: Connection, staged: Sequence[Staged]) -> SwapResult:
         version = rows.lock_version(connection)
-        rows.lay_down_staged(connection, staged)
+        at = as_utc("time", self._clock())
+        rows.fill_batch_staged(connection, staged)
         keys: dict[str, list[PartitionKey]] = defaultdict(list)
-        publishing: list[PointerPublished] = []
-        for each, (outcome, attempt, pointed_run_id, digest) in zip(
+        publishing: list[tuple[Staged, RunId | None]] = []
+        for each, (outcome, pointed_run_id, digest) in zip(
             staged, connection.execute(_STANDINGS), strict=True
         ):
             if outcome == _CONFLICT:
                 raise _conflict(each, digest)
             keys[outcome].append(each.key)
             if outcome in _PUBLISHING:
-                publishing.append(PointerPublished(each, attempt, pointed_run_id))
+                publishing.append((each, pointed_run_id))
         if publishing:
             version += 1
             rows.set_version(connection, version)
             if len(publishing) < len(staged):
-                rows.lay_down_staged(connection, (each.staged for each in publishing))
-            at = in_utc(self._clock())
+                rows.fill_batch_staged(connection, (each for each, _ in publishing))
             rows.record(connection, at)
             rows.publish(connection, version, at)
-        rows.settle(connection)
-        self._tell(connection, publishing)
+        rows.clear_agreed(connection)
+        append_new(connection, [_published(*each, version).to_event() for each in publishing], at)
         return SwapResult(version, **{outcome: tuple(found) for outcome, found in keys.items()})
 
-    def _tell(self, connection: Connection, moves: Sequence[PointerMove]) -> None:
-        if moves and self._announce is not None:
-            self._announce(connection, moves)
+
+def _published(staged: Staged, replaced_run_id: RunId | None, version: int) -> PartitionPublished:
+    return PartitionPublished(
+        key=staged.key,
+        run_id=staged.artifact.run_id,
+        attempt=str(version),
+        schema_version=staged.artifact.schema_version,
+        record_count=staged.record_count,
+        bytes=staged.bytes,
+        digest=staged.digest,
+        location=staged.location,
+        parts=staged.parts,
+        replaced_run_id=replaced_run_id,
+    )
 
 
 _PUBLISHING = ("loaded", "replaced")
@@ -125,7 +136,7 @@ _OUTCOME = case(
 """The field of SwapResult that a partition belongs to, or a conflict."""
 
 _STANDINGS = (
-    select(_OUTCOME, partition_state.c.attempt_count, pointer.c.run_id, load_record.c.digest)
+    select(_OUTCOME, pointer.c.run_id, load_record.c.digest)
     .select_from(batch)
     .outerjoin(partition_state, same(partition_state, batch))
     .outerjoin(pointer, pointer_of(batch))

@@ -10,23 +10,22 @@ from sqlalchemy import Connection, Executable, insert, select
 
 from sealbook.clock import Clock
 from sealbook.errors import IllegalMove, NotFound
-from sealbook.ledger.db.bulk import encode_rows, incoming
+from sealbook.ledger.db.bulk import encode_rows, given_rows
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import at_key, same
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.db.types import in_utc
-from sealbook.ledger.events.append import append
+from sealbook.ledger.events.append import append_new
 from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.tables import OVERRIDDEN, attempt, override_log
 from sealbook.model import Outcome, PartitionKey, PartitionState, RunId, next_state
 from sealbook.model.keys import check_key
-from sealbook.model.pipeline_events import partition_requeued
+from sealbook.model.partition_events import PartitionRequeued, PartitionRolledBack
 from sealbook.model.state import Requeue, Rollback
 from sealbook.model.verdict import check_text
-from sealbook.model.wire import json_object
+from sealbook.model.wire import as_utc, json_object
 
 
-class ControlWrites:
+class OverrideWriter:
     """The port of audited control actions."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -52,19 +51,20 @@ class ControlWrites:
 
         def work(connection: Connection) -> list[PartitionState]:
             found = state_rows.lock(connection, set(chosen))
-            at = in_utc(self._clock())
+            at = as_utc("time", self._clock())
             states = {
                 key: next_state(found.get(key, PartitionState.pending(key)), Requeue(), at)
                 for key in dict.fromkeys(chosen)
             }
             state_rows.write(connection, states.values(), OVERRIDDEN)
-            _log(connection, "requeue", states, actor=actor, reason=reason, at=at, filter=chosen_by)
-            runs = _last_runs(connection, states)
-            events = [
-                partition_requeued(key, runs[key], attempt=state.attempt_count, actor=actor, reason=reason)
-                for key, state in states.items()
+            override = _log(
+                connection, "requeue", states, actor=actor, reason=reason, at=at, filter=chosen_by
+            )
+            requeued = [
+                PartitionRequeued(key=key, run_id=run_id, attempt=str(override), actor=actor, reason=reason)
+                for key, run_id in _last_runs(connection, states).items()
             ]
-            append(connection, events, at)
+            append_new(connection, [fact.to_event() for fact in requeued], at)
             return [states[key] for key in chosen]
 
         return self._database.write(work)
@@ -77,10 +77,12 @@ class ControlWrites:
 
         def work(connection: Connection) -> PartitionState:
             found = state_rows.lock(connection, [key]).get(key, PartitionState.pending(key))
-            at = in_utc(self._clock())
-            state = next_state(found, _accepted_run(connection, key, target), at)
+            at = as_utc("time", self._clock())
+            move = _accepted_run(connection, key, target)
+            state = next_state(found, move, at)
             state_rows.write(connection, [state], OVERRIDDEN)
-            _log(connection, "rollback", [key], actor=actor, reason=reason, at=at, run_id=target)
+            override = _log(connection, "rollback", [key], actor=actor, reason=reason, at=at, run_id=target)
+            append_new(connection, [_rolled_back(found, move, override, actor, reason).to_event()], at)
             return state
 
         return self._database.write(work)
@@ -103,6 +105,23 @@ def _accepted_run(connection: Connection, key: PartitionKey, run_id: RunId) -> R
     return Rollback(run_id, latest.schema_version, latest.record_count)
 
 
+def _rolled_back(
+    before: PartitionState, move: Rollback, override: int, actor: str, reason: str
+) -> PartitionRolledBack:
+    if before.current_run_id is None:
+        raise AssertionError(f"{before.key} was rolled back, but had no run")
+    return PartitionRolledBack(
+        key=before.key,
+        run_id=move.run_id,
+        attempt=str(override),
+        from_run_id=before.current_run_id,
+        schema_version=move.schema_version,
+        record_count=move.record_count,
+        actor=actor,
+        reason=reason,
+    )
+
+
 def _last_runs(
     connection: Connection, states: Mapping[PartitionKey, PartitionState]
 ) -> dict[PartitionKey, RunId]:
@@ -116,7 +135,7 @@ def _last_runs(
 
 @cache
 def _runs_of_attempts(dialect: str) -> Executable:
-    asked = incoming(dialect, [attempt.c[name] for name in (*KEY, "attempt")])
+    asked = given_rows(dialect, [attempt.c[name] for name in (*KEY, "attempt")])
     columns = [attempt.c[name] for name in (*KEY, "run_id")]
     return select(*columns).join(asked, same(attempt, asked, "attempt"))
 
@@ -131,18 +150,19 @@ def _log(
     at: datetime,
     filter: dict[str, object] | None = None,  # noqa: A002 - the log's own word for it
     run_id: RunId | None = None,
-) -> None:
-    connection.execute(
-        insert(override_log).values(
-            at=at,
-            actor=actor,
-            action=action,
-            reason=reason,
-            filter=filter,
-            keys=[str(key) for key in keys],
-            run_id=run_id,
-        )
+) -> int:
+    """Record who did what and why, and return the id of the record."""
+    logged = insert(override_log).values(
+        at=at,
+        actor=actor,
+        action=action,
+        reason=reason,
+        filter=filter,
+        keys=[str(key) for key in keys],
+        run_id=run_id,
     )
+    override: int = connection.execute(logged.returning(override_log.c.id)).scalar_one()
+    return override
 
 
 def _chosen_by(filter: Mapping[str, object] | None) -> dict[str, object] | None:  # noqa: A002 - as above

@@ -1,7 +1,7 @@
-"""Rows of partition_state inside a writer's transaction: held and written.
+"""Rows of partition_state inside a writer's transaction: locked and written.
 
 On PostgreSQL every writer takes its rows in key order, so no two of them can wait for each other. On SQLite
-one transaction writes at a time, and holds everything.
+one transaction writes at a time, and has everything locked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, bindparam, literal, select
 from sqlalchemy.dialects import postgresql
 
-from sealbook.ledger.db.bulk import encode_rows, incoming, update_rows, upsert_rows
+from sealbook.ledger.db.bulk import encode_rows, given_rows, update_rows, upsert_rows
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.states.tables import JUDGED, partition_state
@@ -26,7 +26,7 @@ _KEY_COLUMNS = [partition_state.c[name] for name in KEY]
 _key_values = attrgetter(*KEY)
 
 
-def hold(
+def lock_all(
     connection: Connection, keys: Iterable[PartitionKey], at: datetime
 ) -> dict[PartitionKey, PartitionState]:
     """Return the state of every key, pending where there was no row, and let nobody else change them."""
@@ -46,8 +46,8 @@ def lock(connection: Connection, keys: Iterable[PartitionKey]) -> dict[Partition
     return {by_values[row[:4]]: PartitionState(*row) for row in map(tuple, rows)}
 
 
-def write_held(connection: Connection, states: Iterable[PartitionState]) -> None:
-    """Write what verdicts change of states that this transaction holds."""
+def write_judged(connection: Connection, states: Iterable[PartitionState]) -> None:
+    """Write what verdicts change of states that this transaction has locked."""
     write = update_rows if connection.dialect.name == "postgresql" else upsert_rows
     write(connection, partition_state, list(states), JUDGED)
 
@@ -68,7 +68,7 @@ def _named(values: tuple[Any, ...]) -> dict[str, Any]:
 
 @cache
 def _reservation() -> Executable:
-    asked = incoming("postgresql", _KEY_COLUMNS)
+    asked = given_rows("postgresql", _KEY_COLUMNS)
     key = [asked.c[name] for name in KEY]
     at = bindparam("at", type_=partition_state.c.updated_at.type)
     pending = select(*key, literal(Status.PENDING.value), at).order_by(*key)
@@ -78,6 +78,6 @@ def _reservation() -> Executable:
 
 @cache
 def _locking(dialect: str) -> Executable:
-    asked = incoming(dialect, _KEY_COLUMNS)
+    asked = given_rows(dialect, _KEY_COLUMNS)
     rows = select(partition_state).join(asked, same(partition_state, asked)).order_by(*_KEY_COLUMNS)
     return rows.with_for_update(of=partition_state)

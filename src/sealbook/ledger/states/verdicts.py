@@ -10,20 +10,20 @@ from sqlalchemy import Connection, Executable, select
 
 from sealbook.clock import Clock
 from sealbook.errors import Conflict, InvalidInput
-from sealbook.ledger.db.bulk import encode_rows, incoming, insert_rows
+from sealbook.ledger.db.bulk import encode_rows, given_rows, insert_rows
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.db.types import in_utc
-from sealbook.ledger.events.append import append
+from sealbook.ledger.events.append import append_new
 from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import PartitionKey, PartitionState, Verdict, next_state
 from sealbook.model.events import RunEvent
-from sealbook.model.pipeline_events import partition_judged
+from sealbook.model.partition_events import PartitionJudged
+from sealbook.model.wire import as_utc
 
 
-class VerdictWrites:
+class VerdictWriter:
     """The port of the validator, the only one that judges."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -52,8 +52,8 @@ _Finding = tuple[str, str | None, int | None]
 
 
 def _judge(connection: Connection, verdicts: Sequence[Verdict], clock: Clock) -> list[PartitionState]:
-    states = state_rows.hold(connection, {verdict.key for verdict in verdicts}, in_utc(clock()))
-    at = in_utc(clock())  # once the locks are held, so that a later attempt has a later time
+    states = state_rows.lock_all(connection, {verdict.key for verdict in verdicts}, as_utc("time", clock()))
+    at = as_utc("time", clock())  # once the locks are held, so that a later attempt has a later time
     recorded = _recorded(connection, [each for each in verdicts if states[each.key].attempt_count])
     results: list[PartitionState] = []
     changed: dict[PartitionKey, PartitionState] = {}
@@ -67,14 +67,14 @@ def _judge(connection: Connection, verdicts: Sequence[Verdict], clock: Clock) ->
         if known is finding:
             states[key] = changed[key] = state = next_state(state, verdict, at)
             attempts.append(_attempt_row(verdict, state.attempt_count, at))
-            events.append(partition_judged(verdict, attempt=state.attempt_count, state=state))
+            events.append(PartitionJudged.of(verdict, state.attempt_count).to_event())
         elif known != finding:
             raise _conflict(verdict, known)
         results.append(state)
     if attempts:
-        state_rows.write_held(connection, changed.values())
+        state_rows.write_judged(connection, changed.values())
         insert_rows(connection, attempt, attempts)
-        append(connection, events, at)
+        append_new(connection, events, at)
     return results
 
 
@@ -97,7 +97,7 @@ def _recorded(connection: Connection, verdicts: Sequence[Verdict]) -> dict[_Iden
 
 @cache
 def _recorded_findings(dialect: str) -> Executable:
-    asked = incoming(dialect, [attempt.c[name] for name in (*KEY, "run_id")])
+    asked = given_rows(dialect, [attempt.c[name] for name in (*KEY, "run_id")])
     names = (*KEY, "run_id", "revalidation_id", "outcome", "schema_version", "record_count")
     return select(*(attempt.c[name] for name in names)).join(asked, same(attempt, asked, "run_id"))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import BigInteger, Column, Date, Integer, MetaData, Table, create_engine, select
 
 from sealbook.ledger.db.bulk import insert_rows, update_rows, upsert_rows
-from sealbook.ledger.db.row_statements import EachRow
+from sealbook.ledger.db.row_statements import RowStatement
 from sealbook.ledger.db.types import JsonDocument, RunIdText, StatusName, UtcTimestamp
 from sealbook.model import RunId, Status
 
@@ -57,7 +57,7 @@ def test_rows_come_back_as_they_were_written(written: list[tuple[object, ...]], 
 
 
 def test_what_no_row_has_is_not_a_parameter() -> None:
-    statement = EachRow(TABLE, lambda each: TABLE.insert().values(each))
+    statement = RowStatement(TABLE, lambda each: TABLE.insert().values(each))
 
     absent, parameters = statement.prepare([(1, "pending", None, None, None, None, None)])
     assert parameters == [(1, "pending")]

@@ -20,20 +20,28 @@ _READ = {
         "retired_run",
         "projection",
         "run_snapshot",
+        "contract",
+        "contract_in_force",
+        "pointer",
+        "load_record",
+        "cut",
+        "removal",
+        "authority_change",
+        "warehouse_version",
     )
 }
 # Whoever appends events also takes them into the projections, so that no daemon is needed.
 _APPEND = _READ | {
     "FUNCTION run_event_append": ["EXECUTE"],
-    "FUNCTION run_event_append_one": ["EXECUTE"],
+    "FUNCTION run_event_lock": ["EXECUTE"],
+    "lease": ["SELECT", "INSERT", "UPDATE"],
+    "newest_run": ["SELECT", "UPDATE (run_id)"],
     "projection": ["SELECT", "INSERT", "UPDATE"],
     "run_snapshot": ["SELECT", "INSERT", "UPDATE"],
 }
 
-_READ_PUBLISHED = {table: ["SELECT"] for table in ("pointer", "load_record", "cut", "removal")}
-
 RIGHTS: dict[str, dict[str, list[str]]] = {
-    "consumer": _READ | _READ_PUBLISHED,
+    "consumer": _READ,
     "extractor": _APPEND,
     "loader": _APPEND
     | {
@@ -48,13 +56,15 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
     | {
         "partition_state": ["SELECT", "INSERT", f"UPDATE ({', '.join(JUDGED)})"],
         "attempt": ["SELECT", "INSERT"],
-        "authority_change": ["INSERT"],  # by the trigger that notes what is to be loaded
+        "authority_change": ["SELECT", "INSERT"],  # by the trigger that notes what is to be loaded
+        "contract": ["SELECT", "INSERT"],
+        "contract_in_force": ["SELECT", "INSERT"],
     },
     "control": _APPEND
     | {
         "partition_state": ["SELECT", f"UPDATE ({', '.join(OVERRIDDEN)})"],
         "override_log": ["SELECT", "INSERT"],
-        "authority_change": ["INSERT"],
+        "authority_change": ["SELECT", "INSERT"],
         "retired_run": ["SELECT", "INSERT"],
         "projection": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "run_snapshot": ["SELECT", "INSERT", "UPDATE", "DELETE"],
@@ -63,7 +73,7 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
 """What each role may do, by table or function. Nobody may rewrite an attempt or a log, or delete from one.
 
 Projections can be made anew: control may rebuild them. A loader may drop cuts, and load records that nothing
-needs. It lays its batches down in temporary tables, which everybody may unless the database says otherwise.
+needs. It puts its batches into temporary tables, which everybody may unless the database says otherwise.
 """
 
 # Where the tables are, which need not be where the present user's new tables would go.

@@ -1,0 +1,92 @@
+"""Contracts by their hash, and when each came into force: what one has judged can be read by it for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, insert, select
+
+from sealbook.clock import Clock
+from sealbook.errors import NotFound
+from sealbook.ledger.db.contract_tables import contract, contract_in_force
+from sealbook.ledger.db.engine import Database
+from sealbook.model.contract import Contract, Query
+from sealbook.model.wire import as_utc
+
+
+class InForce(NamedTuple):
+    """A contract of a query's schema_version, by its hash, and since when it has been in force."""
+
+    source: str
+    query_name: str
+    schema_version: str
+    since: datetime
+    hash: str
+
+
+class ContractReader:
+    """The port of whoever must know what a run was judged by."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def contract(self, digest: str) -> Contract:
+        """Return the contract of a hash; NotFound if none of that hash has been in force."""
+        with self._database.read() as connection:
+            body = connection.execute(select(contract.c.body).where(contract.c.hash == digest)).scalar()
+        if body is None:
+            raise NotFound(f"no contract has the hash {digest}")
+        return msgspec.json.decode(body, type=Contract)
+
+    def history(self, source: str | None = None, query_name: str | None = None) -> list[InForce]:
+        """Return every contract that came into force, oldest first within its schema_version."""
+        query = select(contract_in_force).order_by(*contract_in_force.primary_key)
+        if source is not None:
+            query = query.where(contract_in_force.c.source == source)
+        if query_name is not None:
+            query = query.where(contract_in_force.c.query_name == query_name)
+        with self._database.read() as connection:
+            return [InForce(*row) for row in connection.execute(query)]
+
+
+class ContractWriter:
+    """The port of the validator, which puts contracts into force by judging with them."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def put_in_force(self, queries: Iterable[Query]) -> list[InForce]:
+        """Record the contracts of these queries that were not in force yet, and return those."""
+        given = {
+            (query.source, query.name, version): each
+            for query in queries
+            for version, each in query.contracts.items()
+        }
+        with self._database.read() as connection:  # nearly always there is nothing to write
+            if not _new(connection, given):
+                return []
+
+        def work(connection: Connection) -> list[InForce]:
+            at = as_utc("time", self._clock())
+            changed = [InForce(*name, at, given[name].hash) for name in _new(connection, given)]
+            known = set(connection.execute(select(contract.c.hash)).scalars())
+            for each in changed:
+                if each.hash not in known:
+                    body = msgspec.json.encode(given[each[:3]]).decode()
+                    connection.execute(insert(contract).values((each.hash, *each[:3], body)))
+                    known.add(each.hash)
+                connection.execute(insert(contract_in_force).values(each))
+            return changed
+
+        return self._database.write(work)
+
+
+def _new(connection: Connection, given: dict[tuple[str, str, str], Contract]) -> list[tuple[str, str, str]]:
+    """Return the names of contracts that are not the ones in force."""
+    query = select(contract_in_force).order_by(contract_in_force.c.since)
+    latest = {tuple(row[:3]): row.hash for row in connection.execute(query)}
+    return [name for name, each in given.items() if latest.get(name) != each.hash]

@@ -1,0 +1,52 @@
+"""The side of the ledger that cannot write: what consumers, pages and planners are handed."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from sealbook.errors import SealbookError
+from sealbook.ledger.contracts import ContractReader
+from sealbook.ledger.db import schema
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.events.reader import RunStoreReader
+from sealbook.ledger.partition_log import PartitionLog
+from sealbook.ledger.pointers import PointerReader
+from sealbook.ledger.states.reader import StateReader
+
+
+class LedgerReader(StateReader):
+    """What may be asked of the ledger, and no way to change it: hand this to whoever only reads.
+
+    States and attempts are asked for here, the rest of `pointers`, `run_store`, `contracts`, `partition_log`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.pointers = PointerReader(database)
+        self.run_store = RunStoreReader(database)
+        self.contracts = ContractReader(database)
+        self.partition_log = PartitionLog(database)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_ledger_reader(url: str) -> LedgerReader:
+    """Open a ledger to read alone: nothing is created or migrated, and the database refuses any write."""
+    database = Database(url, read_only=True)
+    try:
+        schema.check_version(database)
+    except SealbookError:
+        database.close()
+        raise
+    return LedgerReader(database)

@@ -1,0 +1,260 @@
+"""Runs as the ledger keeps them: it opens them, numbers their steps, and says when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Select, Text, case, cast, func, literal_column, select, update
+from ulid import ULID
+
+from sealbook.clock import Clock
+from sealbook.errors import IllegalMove, InvalidInput, NotFound
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.events.append import append_new, lock_runs
+from sealbook.ledger.events.replay import replay
+from sealbook.ledger.events.retention import beginning
+from sealbook.ledger.events.rows import read_events
+from sealbook.ledger.events.snapshots import ended_runs, read_projected
+from sealbook.ledger.events.tables import newest_run, retired_run, run_event
+from sealbook.ledger.states.selecting import conditions
+from sealbook.ledger.states.tables import partition_state
+from sealbook.model import (
+    EventType,
+    PartitionKey,
+    RunEvent,
+    RunId,
+    RunSnapshot,
+    RunStatus,
+    Status,
+    StepStatus,
+)
+from sealbook.model.partition_events import PartitionCancelled, Stage
+from sealbook.model.run_end import RunPartition, run_end
+from sealbook.model.selection import Selection
+from sealbook.model.step_events import (
+    run_ended,
+    run_queued,
+    run_started,
+    step_completed,
+    step_failed,
+    step_started,
+)
+from sealbook.model.verdict import check_text
+from sealbook.model.wire import as_utc
+
+TOLERANCE = timedelta(minutes=5)
+"""How far ahead of the ledger's clock a run may have been opened elsewhere (R-RUN-2)."""
+
+PLANNED = "planned"
+"""The member of an `extract` step's data that says what the step set out to do, as selections."""
+
+
+class RunWriter:
+    """The port of whoever carries runs out."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def open_run(self) -> RunId:
+        """Open a run, and return its id: that of this moment, or just past the newest known one (R-RUN-2)."""
+
+        def work(connection: Connection) -> RunId:
+            at = self._now()
+            opened = connection.execute(select(newest_run.c.run_id).with_for_update()).scalar_one()
+            newer = map(_next, filter(None, (opened, _known(connection, at))))
+            made = max([ULID.from_datetime(at), *newer])
+            run_id = RunId(str(made))
+            connection.execute(update(newest_run).values(run_id=run_id))
+            append_new(connection, [run_queued(run_id)], at)
+            return run_id
+
+        return self._database.write(work)
+
+    def open_steps(
+        self, stage: Stage, runs: Iterable[RunId], planned: Iterable[Selection] = ()
+    ) -> dict[RunId, int]:
+        """Begin a step of each run that has not ended, and return the numbers of its attempts.
+
+        `planned` is what an extraction sets out to do; the run has not ended before all of it has.
+        """
+        wanted, planned = sorted(set(runs)), list(planned)
+        detail = {PLANNED: [each.to_dict() for each in planned]} if planned else {}
+
+        def work(connection: Connection) -> dict[RunId, int]:
+            lock_runs(connection, wanted)
+            attempts: dict[RunId, int] = {}
+            events: list[RunEvent] = []
+            for run in wanted:
+                snapshot = _snapshot(connection, run)
+                if snapshot.status.final:
+                    continue
+                attempts[run] = snapshot.next_attempt(stage)
+                if snapshot.status is RunStatus.PENDING:
+                    events.append(run_started(run))
+                events.append(step_started(run, stage, attempt=attempts[run], detail=detail))
+            append_new(connection, events, self._now())
+            return attempts
+
+        return self._database.write(work)
+
+    def close_steps(self, stage: Stage, attempts: Mapping[RunId, int], error: str | None = None) -> None:
+        """End attempts of a step: completed, or failed with an error. What a run's end has ended stays so."""
+
+        def work(connection: Connection) -> None:
+            lock_runs(connection, attempts)
+            events = [
+                step_completed(run, stage, attempt=number)
+                if error is None
+                else step_failed(run, stage, attempt=number, error=error)
+                for run, number in attempts.items()
+                if not _snapshot(connection, run).status.final
+            ]
+            append_new(connection, events, self._now())
+
+        self._database.write(work, repeatable=True)
+
+    def end_runs(self, runs: Iterable[RunId]) -> dict[RunId, RunStatus]:
+        """End the runs of which each partition that they set out to do has ended; return how (R-RUN-3)."""
+        wanted = set(runs)
+        with self._database.read() as connection:  # most have ended long ago, and stay so
+            wanted -= ended_runs(connection, wanted)
+        ended: dict[RunId, RunStatus] = {}
+        for run in sorted(wanted):
+            status = self._database.write(partial(self._end, run), repeatable=True)
+            if status is not None:
+                ended[run] = status
+        return ended
+
+    def cancel_run(self, run_id: RunId, *, actor: str, reason: str) -> int:
+        """Stop a run on purpose, and return how many of its partitions will not be done."""
+        check_text("actor", actor)
+        check_text("reason", reason)
+
+        def work(connection: Connection) -> int:
+            lock_runs(connection, [run_id])
+            snapshot = _snapshot(connection, run_id)
+            if snapshot.last_event_seq == 0:
+                raise NotFound(f"there is no run {run_id}", remedy="`sealbook runs` lists the runs.")
+            if snapshot.status.final:
+                raise IllegalMove(f"run {run_id} has ended already: {snapshot.status}")
+            left = [
+                PartitionCancelled(key=key, run_id=run_id, actor=actor, reason=reason).to_event()
+                for key, each in _partitions(connection, run_id).items()
+                if not each.progress.ended
+            ]
+            error = f"stopped by {actor}: {reason}"
+            end = [*_open_steps(snapshot, error), run_ended(run_id, RunStatus.CANCELLED, error=error)]
+            append_new(connection, [*left, *end], self._now())
+            return len(left)
+
+        return self._database.write(work)
+
+    def _end(self, run_id: RunId, connection: Connection) -> RunStatus | None:
+        lock_runs(connection, [run_id])
+        snapshot = _snapshot(connection, run_id)
+        if snapshot.status.final:
+            return None
+        status = run_end(_partitions(connection, run_id).values())
+        if status is not None:
+            error = "nothing of it was accepted" if status is RunStatus.FAILED else None
+            left_open = _open_steps(snapshot, "the run ended without it: others did what it set out to do")
+            append_new(connection, [*left_open, run_ended(run_id, status, error=error)], self._now())
+        return status
+
+    def _now(self) -> datetime:
+        return as_utc("time", self._clock())
+
+
+def _open_steps(snapshot: RunSnapshot, error: str) -> Iterator[RunEvent]:
+    """End what is still open when a run ends: attempts that died, or that another command is at."""
+    for name, step in snapshot.steps.items():
+        for attempt in step.attempts:
+            if attempt.status is StepStatus.RUNNING:
+                yield step_failed(snapshot.run_id, name, attempt=attempt.logical_attempt_id, error=error)
+
+
+def _next(run_id: str) -> ULID:
+    return ULID.from_int(int(ULID.from_str(run_id)) + 1)
+
+
+def _known(connection: Connection, at: datetime) -> str | None:
+    """Return the newest run that the log knows, be it opened elsewhere, but not one from the future."""
+    bound = str(ULID.from_datetime(at + TOLERANCE))
+    while True:
+        found = [
+            connection.execute(select(func.max(column)).where(column < bound)).scalar()
+            for column in (run_event.c.run_id, retired_run.c.run_id)
+        ]
+        newest = max(filter(None, found), default=None)
+        if newest is None or _is_run_id(newest):
+            return newest
+        bound = newest  # another engine's: its ids have an order of their own
+
+
+def _is_run_id(text: str) -> bool:
+    try:
+        RunId(text)
+    except InvalidInput:
+        return False
+    return True
+
+
+def _snapshot(connection: Connection, run_id: str) -> RunSnapshot:
+    projected = read_projected(connection, run_id)
+    base = projected.snapshot if projected and not projected.stale else beginning(connection, run_id)
+    return replay(partial(read_events, connection), base).snapshot
+
+
+def _partitions(connection: Connection, run_id: RunId) -> dict[PartitionKey, RunPartition]:
+    """Return what a run set out to do, and what the log says of each partition so far."""
+    partitions = {key: RunPartition() for key in _planned(connection, run_id)}
+    for text, event_type, outcome in connection.execute(_facts(run_id)):
+        key = PartitionKey.parse(text)
+        partitions.setdefault(key, RunPartition()).take(event_type, outcome)
+    waiting = [key for key, each in partitions.items() if not each.progress.ended]
+    for key in _superseded(connection, run_id, waiting):
+        partitions[key].supersede()
+    return partitions
+
+
+def _planned(connection: Connection, run_id: RunId) -> Iterator[PartitionKey]:
+    query = select(cast(run_event.c.event_data, Text)).where(
+        run_event.c.run_id == run_id,
+        run_event.c.event_type == EventType.STEP_STARTED.value,
+        run_event.c.step_id == Stage.EXTRACT.value,
+    )
+    for data in connection.execute(query).scalars():
+        for planned in msgspec.json.decode(data).get(PLANNED, ()):
+            yield from Selection.from_dict(planned).expand()
+
+
+def _facts(run_id: RunId) -> Select[Any]:
+    """Select what the end of a run depends on, and no more: a run may have hundreds of thousands of facts."""
+    judged = run_event.c.event_type == EventType.PARTITION_JUDGED.value
+    outcome = case((judged, run_event.c.event_data.op("->>")(literal_column("'outcome'"))))
+    return (
+        select(run_event.c.partition, run_event.c.event_type, outcome)
+        .where(run_event.c.run_id == run_id, run_event.c.partition.is_not(None))
+        .order_by(run_event.c.run_seq)
+    )
+
+
+def _superseded(
+    connection: Connection, run_id: RunId, waiting: Collection[PartitionKey]
+) -> Iterator[PartitionKey]:
+    """Return those of some partitions in which a newer run than this one has authority."""
+    if not waiting:
+        return
+    query = select(*(partition_state.c[name] for name in KEY)).where(
+        *conditions(connection.dialect.name, partition_state, Selection(keys=waiting)),
+        partition_state.c.status == Status.SUCCESS.value,
+        partition_state.c.current_run_id > run_id,
+    )
+    for row in connection.execute(query):
+        yield PartitionKey(*row)
