@@ -84,3 +84,8 @@ class MissingExtra(ConfigError):
 
 class UnknownOutcome(SealbookError):
     """The connection was lost during commit: the write may or may not have happened."""
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line that an error says, for people; the name of its class if it says nothing."""
+    return next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)

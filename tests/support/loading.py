@@ -14,6 +14,7 @@ from sealbook.load.loader import Loader
 from sealbook.load.results import Loaded
 from sealbook.model import PartitionKey, RunId, Verdict
 from sealbook.model.publication import Published
+from sealbook.model.selection import Selection
 from sealbook.read.plan import plan_read
 from sealbook.read.table import read_table
 from sealbook.warehouse.encoding import digest_of
@@ -83,17 +84,17 @@ class Warehouse:
             warehouse_url=self.url,
         )
 
-    def load(self, spark: SparkSession, *, again: bool = False) -> dict[PartitionKey, Loaded]:
+    def load(self, spark: SparkSession, *, rebuild: bool = False) -> dict[PartitionKey, Loaded]:
         """Plan, load, and return what came of each partition."""
         loader = self.loader(lambda: spark)
-        results = list(chain.from_iterable(loader.load(loader.plan(again=again))))
+        results = list(chain.from_iterable(loader.run(loader.plan(Selection(), rebuild=rebuild))))
         by_key = {result.key: result for result in results}
         assert len(by_key) == len(results)
         return by_key
 
     def published(self) -> list[Published]:
         """Return what readers see."""
-        return list(self.ledger.pointers.published(QUERY))
+        return list(self.ledger.pointers.published(Selection(queries=QUERY)))
 
     def rows(self) -> dict[PartitionKey, Rows]:
         """Read what is published, and return the rows of each partition."""

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sealbook.ledger import Ledger
 from sealbook.model import Check, PartitionKey, RunId, Severity, Verdict
 from sealbook.model.contract import Column, ColumnType, Contract, Query, RowCount, Rule
+from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from sealbook.raw.layout import RunPaths
-from sealbook.validate import Judged, NotJudged, Plan, Selection, Validator
+from sealbook.validate import Judged, NotJudged, ValidatePlan, Validator, Which
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from sealbook.validate.layout import Layout
+    from sealbook.validate.bins import Binning
 
 ALL = Selection()
 
@@ -181,6 +183,17 @@ class Outcome:
         }
 
 
+def new_validator(
+    ledger: Ledger,
+    raw: RawStore,
+    queries: Iterable[Query],
+    spark: Callable[[], SparkSession],
+    binning: Binning | None = None,
+) -> Validator:
+    """Return a validator that is handed the parts of a ledger that it needs."""
+    return Validator(ledger.reader, ledger.verdicts, ledger.contracts, lambda: raw, queries, spark, binning)
+
+
 @dataclass
 class Bench:
     """A raw folder, a ledger and a validator for tests."""
@@ -189,12 +202,14 @@ class Bench:
     ledger: Ledger
     spark: SparkSession
     queries: tuple[Query, ...] = (QUERY,)
-    layout: Layout | None = None
+    binning: Binning | None = None
 
     @property
     def validator(self) -> Validator:
         """A validator of what is there now."""
-        return Validator(self.ledger, RawStore.open(self.root), self.queries, lambda: self.spark, self.layout)
+        return new_validator(
+            self.ledger, RawStore.open(self.root), self.queries, lambda: self.spark, self.binning
+        )
 
     def seal(
         self,
@@ -210,14 +225,14 @@ class Bench:
         """Judge what is new."""
         return self.judge(self.validator.plan(selection))
 
-    def validate_again(self, selection: Selection = ALL, *, is_rehearsal: bool = False) -> Outcome:
+    def validate_again(self, selection: Selection = ALL, *, dry_run: bool = False) -> Outcome:
         """Judge what is accepted."""
-        return self.judge(self.validator.plan_again(selection, is_rehearsal=is_rehearsal))
+        return self.judge(self.validator.plan(selection, Which.ACCEPTED, dry_run=dry_run))
 
-    def judge(self, plan: Plan) -> Outcome:
+    def judge(self, plan: ValidatePlan) -> Outcome:
         """Judge what is planned, and see that each run is told of once."""
         outcome = Outcome()
-        for result in self.validator.judge(plan):
+        for result in chain.from_iterable(self.validator.run(plan)):
             if isinstance(result, Judged):
                 name = (result.verdict.key, result.verdict.run_id)
                 assert name not in outcome.verdicts

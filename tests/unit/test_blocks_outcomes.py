@@ -31,7 +31,7 @@ def parse(*lines: bytes) -> tuple[Block, Part]:
 
 
 @pytest.mark.parametrize(
-    ("line", "way"),
+    ("line", "reason"),
     [
         (b"", "a blank line"),
         (b" \t ", "a blank line"),
@@ -61,16 +61,16 @@ def parse(*lines: bytes) -> tuple[Block, Part]:
         (b'{"id": 1, "more": 0e999}', "a number beyond all range"),
     ],
 )
-def test_a_line_that_is_no_json_object_is_no_row(line: bytes, way: str) -> None:
+def test_a_line_that_is_no_json_object_is_no_row(line: bytes, reason: str) -> None:
     block, part = parse(GOOD, line, GOOD)
 
-    assert part.offending == {JSON: OffendingLines(1, [2], [way])}
+    assert part.offending == {JSON: OffendingLines(1, [2], [reason])}
     assert block.table.num_rows == part.rows == 2
     assert block.line_numbers.to_pylist() == [1, 3]
 
 
 @pytest.mark.parametrize(
-    ("member", "way"),
+    ("member", "reason"),
     [
         (b'"id": "1"', "id is a string, not bigint"),
         (b'"id": 9223372036854775808', "id is out of range for bigint"),
@@ -94,11 +94,11 @@ def test_a_line_that_is_no_json_object_is_no_row(line: bytes, way: str) -> None:
         (b'"at": "2026-01-01T25:00:00Z"', "at is text, but no timestamp"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_named_with_its_column(member: bytes, way: str) -> None:
+def test_a_value_of_the_wrong_type_is_named_with_its_column(member: bytes, reason: str) -> None:
     prefix = b"" if member.startswith(b'"id"') else b'"id": 1, '
     block, part = parse(GOOD, b"{" + prefix + member + b"}", GOOD)
 
-    assert part.offending == {TYPES: OffendingLines(1, [2], [way])}
+    assert part.offending == {TYPES: OffendingLines(1, [2], [reason])}
     assert block.line_numbers.to_pylist() == [1, 3]
 
 
@@ -193,7 +193,7 @@ def test_each_line_counts_once_and_the_first_five_are_named() -> None:
 
     found = part.offending[TYPES]
     assert (found.count, found.lines) == (200, [2, 3, 4, 5, 6])
-    assert found.ways == [
+    assert found.reasons == [
         "id is a string, not bigint",
         "name is a number, not string",
         "small is a string, not int",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from sealbook.errors import SealbookError
 from sealbook.raw import RawStore
-from sealbook.rows.units import Digest, Reading, Sealed, Slice, Spoilt, Unit, UnitReader, Unreadable
+from sealbook.rows.problems import CorruptPayload, Unreadable
+from sealbook.rows.units import Digest, Reading, Slice, Unit, UnitReader
 from tests.support.validation import RUN, encoded, key, payload_file, rows, seal
 
 
@@ -53,8 +55,8 @@ def test_the_digest_of_a_large_payload_needs_no_lines(tmp_path: Path) -> None:
 
     [found] = read(tmp_path, Digest(0, key(), RUN))
 
-    assert isinstance(found, Sealed)
-    assert (found.data, found.metadata.record_count) == (b"", 3)
+    assert found.problem is None
+    assert (found.data, found.record_count) == (b"", 3)
 
 
 def test_a_payload_that_differs_from_its_seal_is_told_apart(tmp_path: Path) -> None:
@@ -68,9 +70,13 @@ def test_a_payload_that_differs_from_its_seal_is_told_apart(tmp_path: Path) -> N
 
     found = read(tmp_path, *(Unit(0, key(customer), RUN) for customer in ("cut", "changed", "gone")))
 
-    assert [(type(each), each.data) for each in found] == [(Spoilt, b"")] * 3
-    sizes = [(each.size, each.sha256 is None) for each in found if isinstance(each, Spoilt)]
-    assert sizes == [(len(whole) - 1, True), (len(whole), False), (None, True)]
+    sealed = len(whole), sha256(whole).hexdigest()
+    assert [each.data for each in found] == [b""] * 3
+    assert [each.problem for each in found] == [
+        CorruptPayload(*sealed, size=len(whole) - 1),
+        CorruptPayload(*sealed, size=len(whole), sha256=sha256(b" " + whole[1:]).hexdigest()),
+        CorruptPayload(*sealed),
+    ]
 
 
 def test_a_file_that_is_away_for_a_moment_is_read_all_the_same(tmp_path: Path) -> None:
@@ -86,7 +92,7 @@ def test_a_file_that_is_away_for_a_moment_is_read_all_the_same(tmp_path: Path) -
     away.rename(file)
     [late] = list(readings)
 
-    assert isinstance(late, Sealed)
+    assert late.problem is None
     assert late.data == file.read_bytes()
 
 
@@ -100,8 +106,9 @@ def test_an_unreadable_payload_fails_the_task_until_its_last_try(tmp_path: Path)
     units = [Unit(number, key(customer), RUN) for number, customer in enumerate(("bad", "good"))]
 
     readings = UnitReader(RawStore.open(tmp_path), "1", tries=2).read_all(units, 0)
-    assert isinstance(next(readings), Sealed)
+    assert next(readings).problem is None
     with pytest.raises(SealbookError, match=str(file.relative_to(tmp_path))):
         next(readings)
     found = read(tmp_path, *units, attempt=1, tries=2)
-    assert [type(each) for each in found] == [Sealed, Unreadable]
+    assert [each.unit.ordinal for each in found] == [1, 0]
+    assert [type(each.problem) for each in found] == [type(None), Unreadable]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sealbook.config import load_settings
+from sealbook.config.documents import error_in
 from tests.support.books import CATALOGUE, REMOVED, SETTINGS, changed, refused, write_book
 
 QUERY = CATALOGUE["queries"]["campaign_daily"]
@@ -136,3 +139,17 @@ def test_a_catalogue_belongs_to_one_source(tmp_path: Path) -> None:
     settings = changed(SETTINGS, "sources.demo", SETTINGS["sources"]["google_ads"])
     error = refused(write_book(tmp_path, settings))
     assert "source: 'google_ads' is used as the catalogue of source 'demo' (line 1)" in str(error)
+
+
+def test_what_is_found_wrong_later_is_still_located(tmp_path: Path) -> None:
+    """A rule, for one, whose expression only Spark can understand: the query knows its file."""
+    file = write_book(tmp_path)
+    query = load_settings(file).sources["google_ads"].queries["campaign_daily"]
+    assert query.file == tmp_path / "config/google_apis.yaml"
+    assert query == replace(query, file=None)
+
+    error = error_in(query.file, ("queries", "campaign_daily", "text"), "it is too slow")
+
+    lines = query.file.read_text().splitlines()
+    line = next(number for number, each in enumerate(lines, start=1) if each.strip().startswith("text:"))
+    assert str(error) == f"{query.file}: queries.campaign_daily.text: it is too slow (line {line})"

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from sealbook.extract.extractor import Extractor
-from sealbook.extract.results import Ending, ErrorClass, Extracted
+from sealbook.extract.results import Ending, Extracted
 from sealbook.model import PartitionKey
+from sealbook.model.failures import ErrorClass
 from sealbook.raw import RawStore
 from tests.support.extraction import demo_extractor, demo_keys, demo_queries
 

@@ -13,7 +13,7 @@ from obstore.store import MemoryStore
 from sealbook.errors import Corrupt, InvalidInput
 from sealbook.raw import RawStore, Row
 from sealbook.raw.layout import RunPaths
-from sealbook.storage import Medium
+from sealbook.storage import Storage
 from tests.support.s3 import KEY, RUN, seal_rows
 
 PATHS = RunPaths(KEY, RUN)
@@ -28,7 +28,7 @@ ROWS = st.lists(
 
 def in_memory() -> tuple[RawStore, MemoryStore]:
     objects = MemoryStore()
-    return RawStore("memory", Medium(objects), {}), objects
+    return RawStore("memory", Storage(objects), {}), objects
 
 
 @given(ROWS)

@@ -15,9 +15,9 @@ from obstore.store import MemoryStore
 from sealbook.errors import AlreadySealed
 from sealbook.raw import Payload, RawMetadata
 from sealbook.raw.layout import RunPaths
-from sealbook.raw.lines import Tally
-from sealbook.raw.sealing import Sealer
-from sealbook.storage import Medium, Writer
+from sealbook.raw.lines import PayloadDigest
+from sealbook.raw.sealing import Sealer, read_seal
+from sealbook.storage import Storage, Writer
 from tests.support.s3 import EXTRACTED_AT, KEY, RUN, numbered
 
 PATHS = RunPaths(KEY, RUN)
@@ -30,10 +30,10 @@ class Killed(BaseException):
     """The writer is dead: this and whatever it tries from now on has no effect."""
 
 
-class TurnByTurn(Medium):
+class TurnByTurn(Storage):
     """A storage whose every operation waits for its turn.
 
-    `moves` makes it publish as a folder does, where the staged file goes away; else it copies, as S3 does.
+    `moves` makes it replace as a folder does, where the staged file goes away; else it copies, as S3 does.
     """
 
     def __init__(self, store: MemoryStore, turn: Callable[[], None], *, moves: bool) -> None:
@@ -71,12 +71,12 @@ class TurnByTurn(Medium):
         named = super().get(intent) if self._moves else data
         return named is not None and super().create(path, named)
 
-    def publish(self, staged: str, path: str) -> bool:
+    def replace(self, staged: str, path: str) -> bool:
         self._turn()
-        published = super().publish(staged, path)
-        if published and self._moves:
+        replaced = super().replace(staged, path)
+        if replaced and self._moves:
             super().delete([staged])
-        return published
+        return replaced
 
     def delete(self, paths: Sequence[str]) -> None:
         for path in paths:
@@ -95,7 +95,7 @@ class RacingWriter:
     def __init__(self, number: int, store: MemoryStore, *, moves: bool, dies_at: int | None) -> None:
         self.number = number
         self.outcome: str | None = None
-        self._medium = TurnByTurn(store, self._wait, moves=moves)
+        self._storage = TurnByTurn(store, self._wait, moves=moves)
         self._dies_at = dies_at
         self._steps = 0
         self._go = Semaphore(0)
@@ -124,7 +124,7 @@ class RacingWriter:
 
     def _run(self) -> None:
         try:
-            self.outcome = write_and_seal(Sealer(self._medium), self.number)
+            self.outcome = write_and_seal(Sealer(self._storage), self.number)
         except Killed:
             self.outcome = "killed"
         except Exception as error:  # noqa: BLE001  # judged by the test, in its own thread
@@ -163,16 +163,16 @@ def metadata_of(payload: Payload) -> RawMetadata:
 
 def sealed_state(store: MemoryStore) -> tuple[bytes, bytes] | None:
     """Return seal and payload as any reader would find them; they must agree."""
-    medium = Medium(store)
-    seal = medium.get(PATHS.metadata)
+    storage = Storage(store)
+    seal = storage.get(PATHS.metadata)
     if seal is None:
         return None
-    payload = medium.get(PATHS.payload)
+    payload = storage.get(PATHS.payload)
     assert payload is not None
-    metadata, tally = RawMetadata.from_json(seal, PATHS.metadata), Tally()
-    tally.add(payload)
+    metadata, digest = RawMetadata.from_json(seal, PATHS.metadata), PayloadDigest()
+    digest.update(payload)
     assert (metadata.payload_sha256, metadata.payload_bytes, metadata.record_count) == (
-        tally.sha256, tally.bytes, tally.records,
+        digest.sha256, digest.bytes, digest.records,
     )  # fmt: skip
     return seal, payload
 
@@ -211,26 +211,26 @@ def test_a_seal_never_disagrees_with_its_payload(
         assert standing is not None
         assert standing[1].count(b"\n") == outcomes.index("sealed") + 1
 
-    last = write_and_seal(Sealer(Medium(store)), number=9)
+    last = write_and_seal(Sealer(Storage(store)), number=9)
     found = sealed_state(store)
     assert found is not None
     assert standing is None or (found == standing and last == "already sealed")
     assert (found[1].count(b"\n") == 10) == (last == "sealed")
-    assert Medium(store).names("demo") == [PATHS.metadata, PATHS.payload]
+    assert Storage(store).names("demo") == [PATHS.metadata, PATHS.payload]
 
 
 def test_the_intent_decides_even_if_its_author_never_returns() -> None:
     """R-RAW-2: a rival that finds an intent carries that out, and not its own."""
     store = MemoryStore()
-    sealer = Sealer(Medium(store))
+    sealer = Sealer(Storage(store))
     first = sealer.write(PATHS, numbered(1, 1))
     second = sealer.write(PATHS, numbered(2, 2))
-    Medium(store).create(PATHS.intent, metadata_of(first).to_json())
+    Storage(store).create(PATHS.intent, metadata_of(first).to_json())
     try:
         sealer.seal(PATHS, second, metadata_of(second))
     except AlreadySealed:
         pass
     else:
         raise AssertionError("the rival sealed")
-    assert sealer.sealed(PATHS) == metadata_of(first)
+    assert read_seal(Storage(store), PATHS) == metadata_of(first)
     assert sealer.seal(PATHS, first, replace(metadata_of(first), schema_version="v9")) == metadata_of(first)

@@ -12,17 +12,14 @@ from hypothesis import strategies as st
 from sealbook.model import Check, Severity
 from sealbook.model.contract import Contract, RowCount, Rule
 from sealbook.rows.offending import OffendingLines
+from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Unreadable
 from sealbook.validate import names
 from sealbook.validate.evidence import content_checks
 from sealbook.validate.findings import (
     Content,
-    CorruptMetadata,
     Evidence,
     Finding,
-    NotReadable,
-    OtherSchema,
     Report,
-    SpoiltPayload,
     encode_finding,
     line_code,
     repeated_place,
@@ -149,12 +146,12 @@ def test_a_rejection_says_what_is_wrong_and_where() -> None:
 @pytest.mark.parametrize(
     ("finding", "failed"),
     [
-        (SpoiltPayload(10, "ab", None, None), names.PAYLOAD_BYTES),
-        (SpoiltPayload(10, "ab", 9, None), names.PAYLOAD_BYTES),
-        (SpoiltPayload(10, "ab", 10, "cd"), names.PAYLOAD_SHA256),
+        (CorruptPayload(10, "ab", None, None), names.PAYLOAD_BYTES),
+        (CorruptPayload(10, "ab", 9, None), names.PAYLOAD_BYTES),
+        (CorruptPayload(10, "ab", 10, "cd"), names.PAYLOAD_SHA256),
     ],
 )
-def test_nothing_is_said_of_the_content_of_a_spoilt_payload(finding: SpoiltPayload, failed: str) -> None:
+def test_nothing_is_said_of_the_content_of_a_corrupt_payload(finding: CorruptPayload, failed: str) -> None:
     verdict = ContractJudge(CONTRACT).judge(CANDIDATE, evidence(finding), finding, ())
 
     assert [check.name for check in verdict.checks if not check.passed] == [failed]
@@ -207,11 +204,11 @@ def test_pieces_add_up_in_whatever_order_they_are_told(
 @pytest.mark.parametrize(
     ("findings", "kind"),
     [
-        ((content(), NotReadable("away")), NotReadable),
-        ((content(), SpoiltPayload(1, "a", 2, None)), SpoiltPayload),
-        ((NotReadable("away"), SpoiltPayload(1, "a", None, None)), SpoiltPayload),
-        ((content(), OtherSchema("2")), OtherSchema),
-        ((SpoiltPayload(1, "a", 2, None), CorruptMetadata("bad")), CorruptMetadata),
+        ((content(), Unreadable("away")), Unreadable),
+        ((content(), CorruptPayload(1, "a", 2, None)), CorruptPayload),
+        ((Unreadable("away"), CorruptPayload(1, "a", None, None)), CorruptPayload),
+        ((content(), OtherVersion("2")), OtherVersion),
+        ((CorruptPayload(1, "a", 2, None), CorruptMetadata("bad")), CorruptMetadata),
     ],
 )
 def test_one_piece_can_decide_for_the_run(findings: tuple[Finding, ...], kind: type[Finding]) -> None:
@@ -245,14 +242,15 @@ JUDGED = st.tuples(
 )
 
 
-@given(st.sampled_from([CONTRACT, BOUNDED]), st.lists(JUDGED, max_size=6))
-def test_what_was_judged_before_changes_no_verdict(
-    contract: Contract, runs: list[tuple[Content, dict[int, OffendingLines], tuple[int, ...]]]
+@given(st.sampled_from([CONTRACT, BOUNDED]), JUDGED)
+def test_a_run_is_accepted_unless_a_check_has_failed_that_is_no_mere_warning(
+    contract: Contract, run: tuple[Content, dict[int, OffendingLines], tuple[int, ...]]
 ) -> None:
-    """Checks that most runs share are made once: that must not show."""
-    judge = ContractJudge(contract)
-    for found, violations, history in runs:
-        seen = evidence(found, violations=violations)
-        assert judge.judge(CANDIDATE, seen, found, history) == ContractJudge(contract).judge(
-            CANDIDATE, seen, found, history
-        )
+    found, violations, history = run
+    seen = evidence(found, violations=violations)
+    verdict = ContractJudge(contract).judge(CANDIDATE, seen, found, history)
+
+    assert verdict.checks == tuple(content_checks(contract, found, seen, history))
+    failed = [check for check in verdict.checks if not check.passed and check.severity is Severity.ERROR]
+    assert verdict.accepted == (failed == [])
+    assert verdict.record_count == (found.lines if verdict.accepted else None)

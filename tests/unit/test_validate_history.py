@@ -1,4 +1,4 @@
-"""Earlier runs of the same partition: their counts, and their turn."""
+"""Earlier runs of the same partition: their counts, and their order."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from sealbook.ledger import open_ledger
 from sealbook.model import RunId
-from sealbook.validate import Selection
-from sealbook.validate.history import AcceptedCounts, Turns
+from sealbook.validate.history import AcceptedCounts, InRunOrder
 from sealbook.validate.plan import Candidate
 from tests.support.validation import LATER_RUN, LATEST_RUN, RUN, accept, key, reject
 
@@ -18,7 +17,7 @@ RUNS = (RUN, LATER_RUN, LATEST_RUN)
 def test_only_accepted_runs_that_are_older_count_newest_first() -> None:
     with open_ledger("sqlite://") as ledger:
         ledger.judge([accept(key(), RUN, 10), reject(key(), LATER_RUN), accept(key(), LATEST_RUN, 30)])
-        counts = AcceptedCounts.load(ledger, Selection(), {key()})
+        counts = AcceptedCounts.load(ledger.reader, {key()})
 
     assert counts.before(key(), RUN) == []
     assert counts.before(key(), LATEST_RUN) == [10]
@@ -29,7 +28,7 @@ def test_only_accepted_runs_that_are_older_count_newest_first() -> None:
 def test_a_run_that_was_demoted_does_not_count_any_more() -> None:
     with open_ledger("sqlite://") as ledger:
         ledger.judge([accept(key(), RUN, 10), reject(key(), RUN, revalidation_id="again")])
-        counts = AcceptedCounts.load(ledger, Selection(keys=(key(),)), {key()})
+        counts = AcceptedCounts.load(ledger.reader, {key()})
 
     assert counts.before(key(), LATER_RUN) == []
 
@@ -45,8 +44,8 @@ def test_a_run_accepted_a_moment_ago_counts() -> None:
 def test_runs_pass_in_their_order_within_each_partition(order: list[int]) -> None:
     """Whatever the order in which tasks end, the newest run of a partition is judged last."""
     candidates = [Candidate(key(customer), run_id, 0) for customer in ("a", "b") for run_id in RUNS]
-    turns: Turns[int] = Turns(candidates)
-    passed = [each for ordinal in order for each in turns.pass_on(ordinal, ordinal)]
+    in_order: InRunOrder[int] = InRunOrder(candidates)
+    passed = [each for ordinal in order for each in in_order.pass_on(ordinal, ordinal)]
 
     assert sorted(passed) == [(ordinal, ordinal) for ordinal in range(6)]
     for customer in ("a", "b"):
@@ -57,6 +56,6 @@ def test_runs_pass_in_their_order_within_each_partition(order: list[int]) -> Non
 
 
 def test_a_run_that_is_alone_never_waits() -> None:
-    turns: Turns[str] = Turns([Candidate(key("a"), RUN, 0), Candidate(key("b"), RUN, 0)])
+    in_order: InRunOrder[str] = InRunOrder([Candidate(key("a"), RUN, 0), Candidate(key("b"), RUN, 0)])
 
-    assert list(turns.pass_on(1, "b")) == [(1, "b")]
+    assert list(in_order.pass_on(1, "b")) == [(1, "b")]

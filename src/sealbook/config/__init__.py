@@ -6,7 +6,9 @@ from sealbook.config.settings import (
     Settings,
     SourceSettings,
     SparkSettings,
-    check_configured,
+    check_selection,
+    configured,
+    find_query,
 )
 
 __all__ = [
@@ -15,7 +17,9 @@ __all__ = [
     "Settings",
     "SourceSettings",
     "SparkSettings",
-    "check_configured",
+    "check_selection",
+    "configured",
+    "find_query",
     "find_settings",
     "load_settings",
 ]

@@ -99,6 +99,7 @@ def _query(name: str, document: object, catalogue: CatalogueFile, place: Place) 
             schema_version=section.schema_version,
             contracts=contracts,
             api_version=catalogue.api_version,
+            file=place.file,
         )
 
 

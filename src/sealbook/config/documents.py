@@ -72,6 +72,12 @@ def read_document(file: Path) -> tuple[Any, Place]:
         raise ConfigError(f"{_shown(file)}: not valid YAML: {error}") from None
 
 
+def error_in(file: Path, path: tuple[Step, ...], problem: str) -> ConfigError:
+    """Return the error that says what is wrong with a field of a file, and in which line of it that is."""
+    _, top = read_document(file)
+    return top.below(path).error(problem)
+
+
 def convert(value: object, kind: type[T], place: Place) -> T:
     """Turn what a document says into a struct, or say which field is wrong."""
     try:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sealbook.errors import ConfigError
+from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.contract import Query
+from sealbook.model.selection import Selection
+
+_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +55,74 @@ class Settings:
     spark: SparkSettings
 
 
-def check_configured(
+def configured(sources: Mapping[str, SourceSettings], selection: Selection) -> list[Selection]:
+    """Return what is chosen of each source, said in full; ConfigError if a name is not configured."""
+    check_selection(sources, selection)
+    if selection.keys:
+        return [Selection(keys=selection.keys)]
+    parts = []
+    for name, each in sources.items():
+        customers = _chosen(each.customers, selection.customers)
+        queries = _chosen(each.queries, selection.queries)
+        if (selection.source is None or name in selection.source) and customers and queries:
+            parts.append(replace(selection, source=(name,), customers=customers, queries=queries))
+    return parts
+
+
+def check_selection(
     sources: Mapping[str, SourceSettings],
-    *,
-    source: str | None = None,
-    customers: Collection[str] | None = None,
-    queries: Collection[str] | None = None,
+    selection: Selection,
+    is_known: Callable[[str, str], bool] = lambda _what, _name: False,
 ) -> None:
-    """Refuse the name of a source, or of a customer or query of it, that is not configured."""
-    _check_known("source", None if source is None else [source], sources)
-    chosen = [each for name, each in sources.items() if source in (None, name)]
-    _check_known("customer", customers, chain.from_iterable(each.customers for each in chosen))
-    _check_known("query", queries, chain.from_iterable(each.queries for each in chosen))
+    """Refuse the name of a source, or of a customer or query of it, that is not configured.
+
+    `is_known` is asked about such a name: what was configured once, and has left traces, can be looked at.
+    """
+    keys = selection.keys
+    wanted = {
+        "source": {key.source for key in keys} if keys else selection.source,
+        "customer": {key.customer_id for key in keys} if keys else selection.customers,
+        "query": {key.query_name for key in keys} if keys else selection.queries,
+    }
+    of_sources = wanted["source"]
+    chosen = [each for name, each in sources.items() if of_sources is None or name in of_sources]
+    there = {
+        "source": list(sources),
+        "customer": [one for each in chosen for one in each.customers],
+        "query": [one for each in chosen for one in each.queries],
+    }
+    for what, names in wanted.items():
+        known = list(dict.fromkeys(there[what]))
+        unknown = [name for name in sorted({*(names or ())} - {*known}) if not is_known(what, name)]
+        if unknown:
+            raise ConfigError(
+                f"no {what} {', '.join(unknown)} is configured",
+                remedy=f"Configured are {_some(known)}; to have another, add it there.",
+            )
 
 
-def _check_known(what: str, wanted: Collection[str] | None, configured: Iterable[str]) -> None:
-    known = list(dict.fromkeys(configured))
-    unknown = sorted(set(wanted or ()) - set(known))
-    if unknown:
-        raise ConfigError(
-            f"no {what} {', '.join(unknown)} is configured",
-            remedy=f"Configured are {', '.join(known) or 'none'}; to have another, add it there.",
+def find_query(sources: Mapping[str, SourceSettings], name: str, source: str | None = None) -> Query:
+    """Return the configured query of a name; `source` is needed only where several have it."""
+    check_selection(sources, Selection(source=source, queries=name))
+    found = [
+        each.queries[name]
+        for each in sources.values()
+        if name in each.queries and source in (None, each.name)
+    ]
+    if len(found) > 1:
+        raise InvalidInput(
+            f"several sources have a query {name}: {', '.join(query.source for query in found)}",
+            field="source",
+            remedy="Say which by `source`.",
         )
+    return found[0]
+
+
+def _chosen(names: Iterable[str], wanted: Collection[str] | None) -> tuple[str, ...]:
+    return tuple(name for name in names if wanted is None or name in wanted)
+
+
+def _some(names: Sequence[str]) -> str:
+    """List names, but not all of hundreds."""
+    shown = ", ".join(names[:_SHOWN]) or "none"
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown

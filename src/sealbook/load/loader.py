@@ -1,15 +1,18 @@
-"""The loader: plans what differs between state and pointers, stages it, and swaps pointers as it goes."""
+"""The stage of loading: plans what differs between state and pointers, stages it, and swaps pointers."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
-from sealbook.ledger.pointers import PointerFilters, Pointers
-from sealbook.load.results import Loaded, LoadEnding, OnProgress, unheard
+from sealbook.ledger.pointers import Pointers
+from sealbook.load.results import Loaded, LoadEnding
+from sealbook.model import RunId
+from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.publication import Action, LoadRecord, PlanItem
+from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,20 +22,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What a load will do: differences to resolve, and published artifacts to stage again if need be."""
+    """What a load will do: differences to resolve, and published artifacts to rebuild if need be."""
 
-    filters: PointerFilters
+    selection: Selection
     items: tuple[PlanItem, ...]
-    again: tuple[LoadRecord, ...] = field(default=(), repr=False)
+    rebuild: tuple[LoadRecord, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
-        return len(self.items) + len(self.again)
+        return len(self.items) + len(self.rebuild)
 
     @property
     def counts(self) -> dict[Action, int]:
         """How many partitions each action is for."""
         found = Counter(item.action for item in self.items)
         return {action: found[action] for action in Action}
+
+    @property
+    def runs(self) -> set[RunId]:
+        """The runs that are to be published."""
+        return {item.run_id for item in self.items if item.run_id is not None}
 
 
 class Loader:
@@ -53,39 +61,41 @@ class Loader:
         self._raw_url = raw_url
         self._warehouse_url = warehouse_url
 
-    def plan(self, *, again: bool = False, **filters: Unpack[PointerFilters]) -> LoadPlan:
-        """Plan to resolve every difference; `again`: also to stage published artifacts that are not whole."""
-        items = tuple(self._pointers.plan(**filters))
-        if not again:
-            return LoadPlan(filters, items)
+    def plan(self, selection: Selection, *, rebuild: bool = False) -> LoadPlan:
+        """Plan to resolve every difference; `rebuild` also published artifacts that are not whole."""
+        items = tuple(self._pointers.plan(selection))
+        if not rebuild:
+            return LoadPlan(selection, items)
         planned = {(item.key, item.run_id, item.schema_version) for item in items}
         records = (
             record
-            for record in self._pointers.load_records(**filters)
+            for record in self._pointers.load_records(selection)
             if (record.key, record.run_id, record.schema_version) not in planned
         )
-        return LoadPlan(filters, items, tuple(records))
+        return LoadPlan(selection, items, tuple(records))
 
-    def load(self, plan: LoadPlan, on_progress: OnProgress = unheard) -> Generator[list[Loaded], None, None]:
+    def run(
+        self, plan: LoadPlan, on_progress: OnProgress = no_progress
+    ) -> Generator[list[Loaded], None, None]:
         """Carry a plan out, and yield results once they are in the ledger, batch by batch.
 
         A partition that cannot be staged is a result like the others. Closing the iterator stops the load:
         what was published by then stays, and the next load does the rest (R-WH-4).
         """
-        hidden = self._pointers.hide(**plan.filters)
+        hidden = self._pointers.hide(plan.selection)
         if hidden:
             on_progress(len(hidden), rows=0, size=0)
             yield [Loaded(key, LoadEnding.HIDDEN) for key in hidden]
-        if plan.again or any(item.action is not Action.HIDE for item in plan.items):
+        if plan.rebuild or any(item.action is not Action.HIDE for item in plan.items):
             from sealbook.load.loading import Loading
-            from sealbook.raw import RawStore
+            from sealbook.raw import RawReader
             from sealbook.warehouse.store import ArtifactStore
 
             yield from Loading(
                 self._pointers,
                 self._queries,
                 self._spark(),
-                RawStore.open(self._raw_url),
+                RawReader.open(self._raw_url),
                 ArtifactStore.open(self._warehouse_url),
                 plan,
                 on_progress,

@@ -11,23 +11,18 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from sealbook.errors import Conflict, Transient
+from sealbook.errors import Conflict, Transient, first_line
 from sealbook.ledger.pointers import Pointers
-from sealbook.load.orders import Order, lay_out
-from sealbook.load.results import Loaded, LoadEnding, OnProgress, unheard
-from sealbook.load.staging import (
-    BLOCK_BYTES,
-    PART_BYTES,
-    Kept,
-    NotStaged,
-    Stager,
-    StagingResult,
-    WrittenPart,
-)
+from sealbook.load.orders import Order, divide
+from sealbook.load.results import Loaded, LoadEnding
+from sealbook.load.staging import PART_BYTES, Intact, NotStaged, Stager, StagingResult, WrittenPart
 from sealbook.model.contract import Query
+from sealbook.model.failures import ErrorClass
+from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.publication import Action, Artifact, Staged, SwapResult
-from sealbook.raw import RawStore
-from sealbook.spark.garbage import older_left_alone
+from sealbook.raw import RawReader
+from sealbook.rows.blocks import BLOCK_BYTES
+from sealbook.spark.garbage import existing_objects_frozen
 from sealbook.spark.session import task_tries
 from sealbook.spark.tasks import run_tasks
 from sealbook.warehouse.encoding import digest_of
@@ -74,10 +69,10 @@ class Loading:
         pointers: Pointers,
         queries: Mapping[tuple[str, str], Query],
         spark: SparkSession,
-        raw: RawStore,
+        raw: RawReader,
         artifacts: ArtifactStore,
         plan: LoadPlan,
-        on_progress: OnProgress = unheard,
+        on_progress: OnProgress = no_progress,
         *,
         part_bytes: int = PART_BYTES,
         block_bytes: int = BLOCK_BYTES,
@@ -88,21 +83,21 @@ class Loading:
         self._stager = Stager(raw, artifacts, task_tries(spark), part_bytes, block_bytes)
         self._orders = list(_orders(plan))
         cores = spark.sparkContext.defaultParallelism
-        self._layout = lay_out(self._orders, queries, raw, cores=cores, part_bytes=part_bytes)
-        self._gathered = {ordinal: _Gathered(units) for ordinal, units in self._layout.units.items()}
+        self._divided = divide(self._orders, queries, raw, cores=cores, part_bytes=part_bytes)
+        self._gathered = {ordinal: _Gathered(units) for ordinal, units in self._divided.units.items()}
         self._batch: list[Staged] = []
         self._swapped = time.monotonic()
 
     def results(self) -> Generator[list[Loaded], None, None]:
         """Yield what came of each order, once the ledger has it."""
-        with older_left_alone():
+        with existing_objects_frozen():
             yield from self._results()
 
     def _results(self) -> Iterator[list[Loaded]]:
-        if self._layout.refused:
-            yield [self._failed(self._orders[each.ordinal], each.reason) for each in self._layout.refused]
+        if self._divided.refused:
+            yield [self._failed(self._orders[each.ordinal], each.reason) for each in self._divided.refused]
         try:
-            with closing(run_tasks(self._spark, self._layout.tasks, self._stager)) as staged:
+            with closing(run_tasks(self._spark, self._divided.tasks, self._stager)) as staged:
                 for results in staged:
                     done = list(self._take(results))
                     if self._is_due():
@@ -111,7 +106,7 @@ class Loading:
                         yield done
         except (PySparkException, Py4JError) as error:
             yield self._swap()
-            raise Transient(f"Spark gave up: {_first_line(error)}", remedy="Load again.") from error
+            raise Transient(f"Spark gave up: {first_line(error)}", remedy="Load again.") from error
         yield self._swap()
 
     def _take(self, results: Iterable[StagingResult]) -> Iterator[Loaded]:
@@ -120,13 +115,13 @@ class Loading:
             order = self._orders[result.ordinal]
             gathered = self._gathered[result.ordinal]
             gathered.outstanding -= 1
-            if isinstance(result, Kept):
+            if isinstance(result, Intact):
                 if order.digest is None:
-                    raise AssertionError(f"{order.artifact} was kept, but has no load record")
-                yield from self._complete(order, order.digest, result.bytes, result.parts, is_kept=True)
+                    raise AssertionError(f"{order.artifact} is intact, but has no load record")
+                yield from self._complete(order, order.digest, result.bytes, result.parts, is_intact=True)
             elif isinstance(result, NotStaged):
                 if not gathered.has_failed:
-                    yield self._failed(order, result.reason)
+                    yield self._failed(order, result.reason, result.error_class)
                 gathered.has_failed = True
             else:
                 gathered.parts.extend(result.parts)
@@ -147,16 +142,18 @@ class Loading:
                 " its contract, or pyarrow, is another by now",
             )
             return
-        yield from self._complete(order, digest, sum(part.bytes for part in parts), len(parts), is_kept=False)
+        yield from self._complete(
+            order, digest, sum(part.bytes for part in parts), len(parts), is_intact=False
+        )
 
     def _complete(
-        self, order: Order, digest: str, size: int, parts: int, *, is_kept: bool
+        self, order: Order, digest: str, size: int, parts: int, *, is_intact: bool
     ) -> Iterator[Loaded]:
         self._on_progress(1, rows=order.record_count, size=size)
         if order.planned_version is None:
             yield _loaded(
                 order.artifact,
-                LoadEnding.UNCHANGED if is_kept else LoadEnding.REBUILT,
+                LoadEnding.UNCHANGED if is_intact else LoadEnding.REBUILT,
                 record_count=order.record_count,
                 size=size,
             )
@@ -193,13 +190,14 @@ class Loading:
         except Conflict as error:
             # Another load recorded other bytes since the plan: find the partition, and publish the rest.
             if len(batch) == 1:
-                return [_loaded(batch[0].artifact, LoadEnding.FAILED, reason=str(error))]
+                artifact = batch[0].artifact
+                return [_loaded(artifact, LoadEnding.FAILED, reason=str(error), error=ErrorClass.of(error))]
             half = len(batch) // 2
             return [*self._publish(batch[:half]), *self._publish(batch[half:])]
 
-    def _failed(self, order: Order, reason: str) -> Loaded:
+    def _failed(self, order: Order, reason: str, error_class: ErrorClass = ErrorClass.PERMANENT) -> Loaded:
         self._on_progress(1, rows=0, size=0)
-        return _loaded(order.artifact, LoadEnding.FAILED, reason=reason)
+        return _loaded(order.artifact, LoadEnding.FAILED, reason=reason, error=error_class)
 
 
 def _orders(plan: LoadPlan) -> Iterator[Order]:
@@ -210,7 +208,7 @@ def _orders(plan: LoadPlan) -> Iterator[Order]:
             raise AssertionError(f"{item.key} is to be loaded, but its state names no run")
         artifact = Artifact(item.key, item.run_id, item.schema_version)
         yield Order(artifact, item.record_count, item.digest, item.planned_version)
-    for record in plan.again:
+    for record in plan.rebuild:
         yield Order(record.artifact, record.record_count, record.digest, planned_version=None)
 
 
@@ -223,6 +221,7 @@ def _swap_results(batch: Iterable[Staged], swapped: SwapResult) -> list[Loaded]:
             record_count=staged[key].record_count,
             size=staged[key].bytes,
             reason=reason,
+            error=ErrorClass.PERMANENT if ending is LoadEnding.FAILED else None,
         )
         for name, (ending, reason) in _ENDINGS.items()
         for key in getattr(swapped, name)
@@ -236,9 +235,8 @@ def _loaded(
     record_count: int = 0,
     size: int = 0,
     reason: str | None = None,
+    error: ErrorClass | None = None,
 ) -> Loaded:
-    return Loaded(artifact.key, ending, artifact.run_id, artifact.schema_version, record_count, size, reason)
-
-
-def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return Loaded(
+        artifact.key, ending, artifact.run_id, artifact.schema_version, record_count, size, reason, error
+    )

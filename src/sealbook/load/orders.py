@@ -1,4 +1,4 @@
-"""What is to be staged, and how it is laid out over tasks."""
+"""What is to be staged, and how it is divided among tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sealbook.load.staging import PART_BYTES, NotStaged, StagingTask, piece_coun
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Contract, Query
 from sealbook.model.publication import Artifact
-from sealbook.raw import RawStore
+from sealbook.raw import RawReader
 from sealbook.rows.units import Digest, Slice, Unit
 
 _PER_TASK = 250  # few enough that progress shows and a kill loses little
@@ -42,7 +42,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StagingTasks:
     """Tasks for a sequence of orders, which are named by their ordinals.
 
     `units` says how many units each order has; `refused` has those that no contract can be found for.
@@ -53,16 +53,16 @@ class Layout:
     refused: list[NotStaged] = field(default_factory=list)
 
 
-def lay_out(
+def divide(
     orders: Sequence[Order],
     queries: Mapping[tuple[str, str], Query],
-    raw: RawStore,
+    raw: RawReader,
     *,
     cores: int,
     part_bytes: int = PART_BYTES,
-) -> Layout:
-    """Lay orders out over tasks: bins of about equal weight, and a task for each piece of a large payload."""
-    layout = Layout()
+) -> StagingTasks:
+    """Divide orders among tasks: bins of about equal weight, and a task for each piece of a large payload."""
+    divided = StagingTasks()
     large = _large(orders, raw, part_bytes)
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for ordinal, order in enumerate(orders):
@@ -72,19 +72,19 @@ def lay_out(
         contract = query.contracts.get(version) if query else None
         if contract is None:
             reason = f"{source}/{query_name} has no contract for schema_version {version!r}"
-            layout.refused.extend(NotStaged(ordinal, reason) for ordinal in ordinals)
+            divided.refused.extend(NotStaged(ordinal, reason) for ordinal in ordinals)
             continue
         for ordinal in (each for each in ordinals if each in large):
             units = list(_pieces(ordinal, orders[ordinal], large[ordinal], part_bytes))
-            layout.tasks.extend(StagingTask(contract, (unit,)) for unit in units)
-            layout.units[ordinal] = len(units)
+            divided.tasks.extend(StagingTask(contract, (unit,)) for unit in units)
+            divided.units[ordinal] = len(units)
         small = [each for each in ordinals if each not in large]
-        layout.tasks.extend(_bins(small, orders, contract, cores))
-        layout.units.update(dict.fromkeys(small, 1))
-    return layout
+        divided.tasks.extend(_bins(small, orders, contract, cores))
+        divided.units.update(dict.fromkeys(small, 1))
+    return divided
 
 
-def _large(orders: Sequence[Order], raw: RawStore, part_bytes: int) -> dict[int, int]:
+def _large(orders: Sequence[Order], raw: RawReader, part_bytes: int) -> dict[int, int]:
     """Return the size of each payload that has several pieces, of those that may be large."""
 
     def size(ordinal: int) -> int:

@@ -1,12 +1,14 @@
-"""What came of the load of one partition."""
+"""What came of the load of one partition, and of a whole load."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
 
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.failures import ErrorClass
 
 
 class LoadEnding(StrEnum):
@@ -19,7 +21,7 @@ class LoadEnding(StrEnum):
     HIDDEN = "hidden"
     """Its pointer was taken away: its state is not success any more (R-WH-5)."""
     UNCHANGED = "unchanged"
-    """It was published already: another load was quicker; or it was to be staged again, and was intact."""
+    """It was published already: another load was quicker; or it was to be rebuilt, and was intact."""
     REBUILT = "rebuilt"
     """Its artifact was missing or damaged, and was staged again: the same bytes as before."""
     SKIPPED = "skipped"
@@ -39,14 +41,29 @@ class Loaded:
     bytes: int = 0
     reason: str | None = None
     """Why it was skipped, or failed."""
+    error_class: ErrorClass | None = None
+    """What a failure asks for."""
 
 
-class OnProgress(Protocol):
-    """Hears of partitions whose work is done; those that are staged are published with their batch."""
+@dataclass
+class LoadOutcome:
+    """What came of a load, counted as results come."""
 
-    def __call__(self, partitions: int, *, rows: int, size: int) -> None:
-        """Count partitions, with the rows and bytes that were staged of them."""
+    endings: Counter[LoadEnding] = field(default_factory=Counter)
+    rows: int = 0
+    bytes: int = 0
+    failures: list[Loaded] = field(default_factory=list)
 
+    def add(self, results: Iterable[Loaded]) -> None:
+        """Count results."""
+        for result in results:
+            self.endings[result.ending] += 1
+            self.rows += result.record_count
+            self.bytes += result.bytes
+            if result.ending is LoadEnding.FAILED:
+                self.failures.append(result)
 
-def unheard(partitions: int, *, rows: int, size: int) -> None:
-    """Show no progress."""
+    @property
+    def published(self) -> int:
+        """How many partitions consumers now get another run of, or get for the first time."""
+        return self.endings[LoadEnding.LOADED] + self.endings[LoadEnding.REPLACED]

@@ -13,31 +13,20 @@ from math import ceil
 
 from sealbook.errors import NotFound
 from sealbook.model.contract import Contract
+from sealbook.model.failures import ErrorClass
 from sealbook.model.publication import Artifact
-from sealbook.raw import RawStore
-from sealbook.rows.blocks import Part
+from sealbook.raw import RawReader
+from sealbook.rows.blocks import BLOCK_BYTES, Part
 from sealbook.rows.offending import JSON, TYPES
 from sealbook.rows.parser import RowParser
-from sealbook.rows.units import (
-    CorruptSeal,
-    Digest,
-    OtherVersion,
-    Reading,
-    Slice,
-    Spoilt,
-    Unit,
-    UnitReader,
-    Unreadable,
-)
+from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Problem, Unreadable
+from sealbook.rows.units import Digest, Reading, Slice, Unit, UnitReader
 from sealbook.warehouse.encoding import digest_of, to_parquet
 from sealbook.warehouse.layout import is_part, location_of, part_path
 from sealbook.warehouse.store import ArtifactStore
 
 PART_BYTES = 64 * 1024 * 1024
 """A payload is split at the first line that begins at each multiple of this: every piece is one part."""
-
-BLOCK_BYTES = 4 * 1024 * 1024
-"""Payloads are gathered up to this size and parsed at once: even a small parse has its price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +57,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Intact:
     """The artifact of an earlier load was there, intact, and was left alone."""
 
     ordinal: int
@@ -82,9 +71,10 @@ class NotStaged:
 
     ordinal: int
     reason: str
+    error_class: ErrorClass = ErrorClass.PERMANENT
 
 
-StagingResult = Written | Kept | NotStaged
+StagingResult = Written | Intact | NotStaged
 
 
 def piece_count(payload_bytes: int, part_bytes: int = PART_BYTES) -> int:
@@ -96,7 +86,7 @@ def piece_count(payload_bytes: int, part_bytes: int = PART_BYTES) -> int:
 class Stager:
     """All that a worker needs to stage. It holds no way to publish anything."""
 
-    raw: RawStore
+    raw: RawReader
     artifacts: ArtifactStore
     tries: int = 1
     part_bytes: int = PART_BYTES
@@ -105,25 +95,24 @@ class Stager:
     def __call__(self, task: StagingTask) -> list[StagingResult]:
         """Stage the units of a task; what fails is a result like the others. All is on disk at the end."""
         results = list(self._stage(task))
-        self.artifacts.settle()
+        self.artifacts.sync()
         return results
 
     def _stage(self, task: StagingTask) -> Iterator[StagingResult]:
         version = task.contract.schema_version
         wanted = []
         for unit in task.units:
-            kept = self._kept(unit, _location(unit, version), task.known.get(unit.ordinal))
-            if kept is not None:
-                yield kept
+            intact = self._intact(unit, _location(unit, version), task.known.get(unit.ordinal))
+            if intact is not None:
+                yield intact
             else:
                 wanted.append(unit)
         parser = RowParser(task.contract.columns)
         gathered: list[_Texts] = []
         size = 0
         for reading in UnitReader(self.raw, version, self.tries).read_all(wanted, _attempt_number()):
-            reason = _obstacle(reading, version)
-            if reason is not None:
-                yield NotStaged(reading.unit.ordinal, reason)
+            if reading.problem is not None:
+                yield _not_staged(reading.unit, reading.problem, version)
             elif isinstance(reading.unit, Digest):
                 yield Written(reading.unit.ordinal)
             else:
@@ -135,7 +124,7 @@ class Stager:
         if gathered:
             yield from self._write(parser, version, gathered)
 
-    def _kept(self, unit: Unit, location: str, known: str | None) -> Kept | None:
+    def _intact(self, unit: Unit, location: str, known: str | None) -> Intact | None:
         """Look for the artifact of an earlier load; None if there is none, or it is not what was recorded."""
         if known is None:
             return None
@@ -146,7 +135,7 @@ class Stager:
             digests = [self.artifacts.sha256(path) for path in found]
         except NotFound:  # a clean-up has just removed it
             return None
-        return Kept(unit.ordinal, sum(found.values()), len(found)) if digest_of(digests) == known else None
+        return Intact(unit.ordinal, sum(found.values()), len(found)) if digest_of(digests) == known else None
 
     def _pieces(self, reading: Reading) -> list[bytes]:
         """Split a payload that was read whole just as it would be split into slices."""
@@ -203,27 +192,27 @@ def _location(unit: Unit, schema_version: str) -> str:
     return location_of(Artifact(unit.key, unit.run_id, schema_version))
 
 
-def _obstacle(reading: Reading, schema_version: str) -> str | None:
-    """Say why what was read cannot be staged; None if it can."""
-    match reading:
-        case Spoilt(size=None):
-            return "its raw payload is missing"
-        case Spoilt():
-            return "its raw payload is not what was sealed"
-        case CorruptSeal(problem=problem):
-            return problem
+def _not_staged(unit: Unit, problem: Problem, schema_version: str) -> NotStaged:
+    """Say why a payload cannot be staged."""
+    match problem:
+        case CorruptPayload(size=None):
+            return NotStaged(unit.ordinal, "its raw payload is missing")
+        case CorruptPayload():
+            return NotStaged(unit.ordinal, "its raw payload is not what was sealed")
         case OtherVersion(schema_version=sealed):
-            return f"it was accepted as schema_version {schema_version}, but sealed as {sealed}"
+            reason = f"it was accepted as schema_version {schema_version}, but sealed as {sealed}"
+            return NotStaged(unit.ordinal, reason)
+        case CorruptMetadata(reason=reason):
+            return NotStaged(unit.ordinal, reason)
         case Unreadable(reason=reason):
-            return reason
-    return None
+            return NotStaged(unit.ordinal, reason, ErrorClass.TRANSIENT)
 
 
 def _flaw(part: Part, schema_version: str) -> str:
     offending = [part.offending[problem] for problem in (JSON, TYPES) if problem in part.offending]
-    ways = "; ".join(dict.fromkeys(way for each in offending for way in each.ways))
+    reasons = "; ".join(dict.fromkeys(reason for each in offending for reason in each.reasons))
     lost = part.lines - part.rows
-    return f"{lost} lines are no rows by the contract of schema_version {schema_version}: {ways}"
+    return f"{lost} lines are no rows by the contract of schema_version {schema_version}: {reasons}"
 
 
 def _attempt_number() -> int:

@@ -4,6 +4,6 @@ from sealbook.raw.lines import Row
 from sealbook.raw.metadata import RawMetadata
 from sealbook.raw.reader import SealedPartition
 from sealbook.raw.sealing import Payload
-from sealbook.raw.store import RawStore
+from sealbook.raw.store import RawReader, RawStore, SealedRun
 
-__all__ = ["Payload", "RawMetadata", "RawStore", "Row", "SealedPartition"]
+__all__ = ["Payload", "RawMetadata", "RawReader", "RawStore", "Row", "SealedPartition", "SealedRun"]

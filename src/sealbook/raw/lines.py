@@ -17,7 +17,7 @@ Row = Mapping[str, object] | bytes
 _BATCH = 256
 
 
-class Tally:
+class PayloadDigest:
     """Bytes, lines and sha256 of a payload, added up chunk by chunk."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Tally:
         self._open_line = False
         self._hash = sha256()
 
-    def add(self, chunk: bytes) -> None:
+    def update(self, chunk: bytes) -> None:
         """Take in the next chunk."""
         if chunk:
             self.bytes += len(chunk)

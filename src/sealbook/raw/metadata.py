@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 import msgspec
 
@@ -13,6 +13,7 @@ from sealbook.errors import Corrupt, InvalidInput
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.contract import check_schema_version
 from sealbook.model.keys import parse_date
+from sealbook.model.wire import as_utc
 
 _HEX = re.compile(r"[0-9a-f]+")
 
@@ -42,7 +43,7 @@ class RawMetadata:
     def __post_init__(self) -> None:
         PartitionKey(self.source, self.customer_id, self.query_name, self.logical_date)
         object.__setattr__(self, "run_id", RunId(self.run_id))
-        object.__setattr__(self, "extracted_at", _in_utc("extracted_at", self.extracted_at))
+        object.__setattr__(self, "extracted_at", as_utc("extracted_at", self.extracted_at))
         check_schema_version(self.schema_version)
         _check_count("record_count", self.record_count)
         if self.api_version is not None:
@@ -108,15 +109,6 @@ def _parse_time(name: str, text: object) -> datetime:
         return msgspec.convert(text, datetime)
     except msgspec.ValidationError as error:
         raise InvalidInput.of(name, text, "an RFC 3339 time with its zone") from error
-
-
-def _in_utc(name: str, value: object) -> datetime:
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        try:
-            return value.astimezone(UTC)
-        except OverflowError:  # a first or last day of the calendar, in a zone far from UTC
-            pass
-    raise InvalidInput.of(name, value, "a time with its zone")
 
 
 def _check_count(name: str, value: object) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sealbook.errors import Corrupt, NotFound
-from sealbook.raw.lines import Tally
+from sealbook.raw.lines import PayloadDigest
 from sealbook.raw.metadata import RawMetadata
-from sealbook.storage import Medium
+from sealbook.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +18,22 @@ class SealedPartition:
     metadata: RawMetadata
     path: str
     """Where the payload lies, below the root of the store."""
-    _medium: Medium = field(repr=False, compare=False)
+    _storage: Storage = field(repr=False, compare=False)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the payload in chunks of some MB; at the end raise Corrupt unless it is what was sealed."""
-        tally = Tally()
+        digest = PayloadDigest()
         try:
-            for chunk in self._medium.stream(self.path):
-                tally.add(chunk)
-                if tally.bytes > self.metadata.payload_bytes:
+            for chunk in self._storage.stream(self.path):
+                digest.update(chunk)
+                if digest.bytes > self.metadata.payload_bytes:
                     raise Corrupt(
                         f"{self.path} is longer than the {self.metadata.payload_bytes} bytes sealed"
                     )
                 yield chunk
         except NotFound as error:
             raise Corrupt(f"{self.path} is missing, though its partition is sealed") from error
-        self._check(tally)
+        self._check(digest)
 
     def payload(self) -> bytes:
         """Return the whole payload, checked."""
@@ -48,11 +48,11 @@ class SealedPartition:
         if rest:
             yield rest
 
-    def _check(self, tally: Tally) -> None:
+    def _check(self, digest: PayloadDigest) -> None:
         for name, found in (
-            ("payload_bytes", tally.bytes),
-            ("payload_sha256", tally.sha256),
-            ("record_count", tally.records),
+            ("payload_bytes", digest.bytes),
+            ("payload_sha256", digest.sha256),
+            ("record_count", digest.records),
         ):
             sealed = getattr(self.metadata, name)
             if found != sealed:

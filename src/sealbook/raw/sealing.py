@@ -24,9 +24,9 @@ from uuid import uuid4
 from sealbook.errors import AlreadySealed, Corrupt, InvalidInput, Permanent, Transient
 from sealbook.model import PartitionKey, RunId
 from sealbook.raw.layout import RunPaths
-from sealbook.raw.lines import Row, Tally, encode_rows
+from sealbook.raw.lines import PayloadDigest, Row, encode_rows
 from sealbook.raw.metadata import RawMetadata
-from sealbook.storage import Medium, reported
+from sealbook.storage import Storage, reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +46,24 @@ class Payload:
 class Sealer:
     """The writing half of a raw store."""
 
-    def __init__(self, medium: Medium) -> None:
-        self._medium = medium
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
 
     def write(self, run: RunPaths, rows: Iterable[Row]) -> Payload:
         """Stage the rows; if the run is sealed already, raise AlreadySealed before the first row is taken."""
         leftovers = self._leftovers(run)
         write_id = uuid4().hex
-        tally = Tally()
-        with self._medium.stage(run.staged(write_id)) as file:
+        digest = PayloadDigest()
+        with self._storage.stage(run.staged(write_id)) as file:
             for chunk in encode_rows(rows):
-                tally.add(chunk)
-                self._check_size(run, tally.bytes)
+                digest.update(chunk)
+                self._check_size(run, digest.bytes)
                 file.write(chunk)
         return Payload(
             run.key, run.run_id, write_id,
-            record_count=tally.records,
-            payload_bytes=tally.bytes,
-            payload_sha256=tally.sha256,
+            record_count=digest.records,
+            payload_bytes=digest.bytes,
+            payload_sha256=digest.sha256,
             leftovers=leftovers,
         )  # fmt: skip
 
@@ -71,7 +71,7 @@ class Sealer:
         """Seal a payload, or raise AlreadySealed when a rival has; asked again, return the same seal."""
         if (payload.key, payload.run_id) != (run.key, run.run_id):
             raise InvalidInput.of("payload", f"{payload.key} run {payload.run_id}", f"a payload of {run}")
-        if self._medium.create(run.intent, metadata.to_json()):
+        if self._storage.create(run.intent, metadata.to_json()):
             sealed = self._carry_out(run, metadata)
         else:
             sealed = self._carry_out(run, self._intent(run))
@@ -80,13 +80,9 @@ class Sealer:
             raise already_sealed(run)
         return sealed
 
-    def sealed(self, run: RunPaths) -> RawMetadata | None:
-        """Return what the seal of a run says; None when it has none."""
-        return self._read_metadata(run, run.metadata)
-
     def _leftovers(self, run: RunPaths) -> tuple[str, ...]:
         """List what earlier writes of the run left behind, once sure that none of them sealed it."""
-        names = self._medium.names(run.directory)
+        names = self._storage.names(run.directory)
         leftovers = tuple(name for name in names if name not in (run.payload, run.metadata))
         if run.intent in leftovers:
             self._carry_out(run, self._intent(run))
@@ -98,56 +94,62 @@ class Sealer:
     def _carry_out(self, run: RunPaths, intent: RawMetadata | None) -> RawMetadata:
         """Finish the seal that an intent decided, if nobody has yet, and return the seal that stands."""
         # Not before the intent was read: the proof above rests on this order.
-        sealed = self.sealed(run)
+        sealed = read_seal(self._storage, run)
         if sealed is None and intent is not None:
-            self._publish(run, intent)
-            created = self._medium.confirm(run.intent, run.metadata, intent.to_json())
-            sealed = intent if created else self.sealed(run)
+            self._place_payload(run, intent)
+            created = self._storage.confirm(run.intent, run.metadata, intent.to_json())
+            sealed = intent if created else read_seal(self._storage, run)
         if sealed is None:
             raise Transient(
                 f"{run}: the storage reported a rival's seal, but shows none",
                 remedy="Seal the same payload again.",
             )
-        self._medium.settle(run.directory)
+        self._storage.sync([run.directory])
         return sealed
 
-    def _publish(self, run: RunPaths, intent: RawMetadata) -> None:
+    def _place_payload(self, run: RunPaths, intent: RawMetadata) -> None:
         if intent.write_id is None:
             raise _unusable(run, "it does not name a staged payload")
-        if self._medium.publish(run.staged(intent.write_id), run.payload):
+        if self._storage.replace(run.staged(intent.write_id), run.payload):
             return
         # Somebody else has carried the intent out up to here, or nobody ever can.
-        if self._medium.size(run.payload) != intent.payload_bytes:
+        if self._storage.size(run.payload) != intent.payload_bytes:
             raise _unusable(run, "the staged payload it names is gone")
 
     def _intent(self, run: RunPaths) -> RawMetadata | None:
         try:
-            return self._read_metadata(run, run.intent)
+            return _read_metadata(self._storage, run, run.intent)
         except Corrupt as error:
             raise _unusable(run, str(error)) from error
-
-    def _read_metadata(self, run: RunPaths, path: str) -> RawMetadata | None:
-        data = self._medium.get(path)
-        if data is None:
-            return None
-        metadata = RawMetadata.from_json(data, path)
-        if not metadata.is_of(run.key):
-            raise Corrupt(f"{path} does not agree with its path: it says partition {metadata.key}")
-        if metadata.run_id != run.run_id:
-            raise Corrupt(f"{path} does not agree with its path: it says run_id {metadata.run_id}")
-        return metadata
 
     def _tidy(self, run: RunPaths, paths: Sequence[str]) -> None:
         if paths:
             with reported(f"{run} is sealed, but what is no longer needed may be left over"):
-                self._medium.delete(paths)
+                self._storage.delete(paths)
 
     def _check_size(self, run: RunPaths, size: int) -> None:
-        if self._medium.largest is not None and size > self._medium.largest:
+        if self._storage.largest is not None and size > self._storage.largest:
             raise Permanent(
-                f"the payload of {run} is over {self._medium.largest} bytes, more than the storage can copy",
+                f"the payload of {run} is over {self._storage.largest} bytes, more than the storage can copy",
                 remedy="Split the query so that a day has fewer rows.",
             )
+
+
+def read_seal(storage: Storage, run: RunPaths) -> RawMetadata | None:
+    """Return what the seal of a run says; None when it has none."""
+    return _read_metadata(storage, run, run.metadata)
+
+
+def _read_metadata(storage: Storage, run: RunPaths, path: str) -> RawMetadata | None:
+    data = storage.get(path)
+    if data is None:
+        return None
+    metadata = RawMetadata.from_json(data, path)
+    if not metadata.is_of(run.key):
+        raise Corrupt(f"{path} does not agree with its path: it says partition {metadata.key}")
+    if metadata.run_id != run.run_id:
+        raise Corrupt(f"{path} does not agree with its path: it says run_id {metadata.run_id}")
+    return metadata
 
 
 def already_sealed(run: RunPaths) -> AlreadySealed:

@@ -13,6 +13,9 @@ import pyarrow.compute as pc
 from sealbook.model.verdict import MAX_LINES
 from sealbook.rows.offending import OffendingLines
 
+BLOCK_BYTES = 4 * 1024 * 1024
+"""Payloads are gathered up to this size and parsed at once: even a small parse has its price."""
+
 
 @dataclass(slots=True)
 class Part:
@@ -25,7 +28,7 @@ class Part:
     offending: dict[str, OffendingLines] = field(default_factory=dict)
     """By what is wrong with them."""
 
-    def blame(self, problem: str, lines: OffendingLines) -> None:
+    def mark(self, problem: str, lines: OffendingLines) -> None:
         """Record lines that are wrong."""
         self.offending.setdefault(problem, OffendingLines()).merge(lines)
 
@@ -46,9 +49,9 @@ class Block:
     @cached_property
     def part_numbers(self) -> pa.Int32Array:
         """The index of each row's part."""
-        return self.spread(pa.array(range(len(self.parts)), pa.int32()))
+        return self.repeat_for_rows(pa.array(range(len(self.parts)), pa.int32()))
 
-    def spread(self, values: pa.Array) -> pa.Array:
+    def repeat_for_rows(self, values: pa.Array) -> pa.Array:
         """Turn one value for each part into one for each row."""
         filled = [index for index, part in enumerate(self.parts) if part.rows]
         ends = pa.array(accumulate(self.parts[index].rows for index in filled), pa.int32())
@@ -65,20 +68,20 @@ class Block:
             yield index, OffendingLines(end - start, first.to_pylist())
             start = end
 
-    def blame(self, problem: str, mask: pa.BooleanArray) -> None:
+    def mark(self, problem: str, mask: pa.BooleanArray) -> None:
         """Record in their parts the rows that the mask picks."""
         for index, lines in self.offending(mask):
-            self.parts[index].blame(problem, lines)
+            self.parts[index].mark(problem, lines)
 
-    def blame_by_way(self, problem: str, masks: Mapping[str, pa.BooleanArray]) -> pa.BooleanArray | None:
-        """Record in their parts the rows that masks pick, and in which way; return the mask of them all."""
+    def mark_with_reasons(self, problem: str, masks: Mapping[str, pa.BooleanArray]) -> pa.BooleanArray | None:
+        """Record in their parts the rows that masks pick, by the reason why; return the mask of them all."""
         if not masks:
             return None
-        for way, mask in masks.items():
+        for reason, mask in masks.items():
             for index, _ in self.offending(mask):
-                self.parts[index].blame(problem, OffendingLines(ways=[way]))
+                self.parts[index].mark(problem, OffendingLines(reasons=[reason]))
         picked = reduce(pc.or_, masks.values())
-        self.blame(problem, picked)
+        self.mark(problem, picked)
         return picked
 
     def without(self, mask: pa.BooleanArray) -> Block:

@@ -26,7 +26,7 @@ class CheckedLine:
     """A line: what makes it unfit to be a row, if anything does, and its columns outside the contract."""
 
     problem: str | None = None
-    ways: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     extra_columns: tuple[str, ...] = ()
 
 
@@ -46,18 +46,18 @@ class LineCheck:
         for name in self._types:
             if given[name] > 1:
                 return CheckedLine(JSON, (f"{name} is given twice",))
-        ways = []
+        reasons = []
         for name, value in pairs:
-            way = None if value is None or name not in self._types else _mistyped(value, self._types[name])
-            if way is not None:
-                ways.append(f"{name} is {way}")
-        if ways:
-            return CheckedLine(TYPES, tuple(ways))
+            wrong = None if value is None or name not in self._types else _mistyped(value, self._types[name])
+            if wrong is not None:
+                reasons.append(f"{name} is {wrong}")
+        if reasons:
+            return CheckedLine(TYPES, tuple(reasons))
         return CheckedLine(extra_columns=tuple(name for name in given if name not in self._types))
 
 
 class _NotAnObject(Exception):
-    """The line is not a JSON object; the text says in which way."""
+    """The line is not a JSON object; the text says what it is."""
 
 
 class _Object(list[tuple[str, object]]):
@@ -108,7 +108,7 @@ def _refuse_lone_surrogates(value: object) -> None:
 
 
 def _mistyped(value: object, expected: ColumnType) -> str | None:
-    """Say in which way a value is not of a type; None if it is."""
+    """Say what a value is instead of one of a type; None if it is one."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         if expected in _RANGES:
             if not -_RANGES[expected] <= value < _RANGES[expected]:

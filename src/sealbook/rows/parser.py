@@ -55,7 +55,7 @@ class RowParser:
             parsed = [self._parse_alone(text, lines) for text, lines in zip(texts, counts, strict=True)]
             block = Block(pa.concat_tables([table for table, _ in parsed]), [part for _, part in parsed])
         block = self._typed(block)
-        block.blame_by_way(REQUIRED, dict(self._nulls(block.table)))
+        block.mark_with_reasons(REQUIRED, dict(self._nulls(block.table)))
         return block
 
     def _parse_clean(self, text: bytes, lines: int) -> pa.Table | None:
@@ -108,7 +108,7 @@ class RowParser:
             if not members.keys() <= self._known
         ]
         names = set[str]().union(*objects) - self._known
-        located.blame(EXTRA_COLUMNS, OffendingLines(len(numbers), numbers, _shown(names)))
+        located.mark(EXTRA_COLUMNS, OffendingLines(len(numbers), numbers, _shown(names)))
         return table
 
     def _look_at_each(self, text: bytes, before: int, located: _Located) -> None:
@@ -117,7 +117,7 @@ class RowParser:
         for number, line in enumerate(text.split(b"\n")[:-1], start=before + 1):
             checked = self._line_check.check(line)
             if checked.problem is not None:
-                located.blame(checked.problem, OffendingLines(1, [number], list(checked.ways)))
+                located.mark(checked.problem, OffendingLines(1, [number], list(checked.reasons)))
                 continue
             good[number] = strip(line) + b"\n"
             if checked.extra_columns:
@@ -132,10 +132,10 @@ class RowParser:
                 if row is not None:
                     located.keep(row, [number])
                 else:
-                    located.blame(JSON, OffendingLines(1, [number], ["a number beyond all range"]))
+                    located.mark(JSON, OffendingLines(1, [number], ["a number beyond all range"]))
                     extra.pop(number, None)
         for number, names in extra.items():
-            located.blame(EXTRA_COLUMNS, OffendingLines(1, [number], names))
+            located.mark(EXTRA_COLUMNS, OffendingLines(1, [number], names))
 
     def _parse_arrow(self, text: bytes, lines: int, unexpected: str) -> pa.Table | None:
         try:
@@ -165,7 +165,7 @@ class RowParser:
             if wrong is not None:
                 failed[f"{column.name} is text, but no {column.type}"] = wrong
         typed_block = Block(pa.Table.from_arrays(arrays, schema=self.schema), block.parts)
-        wrong = typed_block.blame_by_way(TYPES, failed)
+        wrong = typed_block.mark_with_reasons(TYPES, failed)
         return typed_block if wrong is None else typed_block.without(wrong)
 
     def _nulls(self, table: pa.Table) -> Iterator[tuple[str, pa.BooleanArray]]:
@@ -188,7 +188,7 @@ class _Located:
         self.tables.append(table)
         self.numbers.extend(numbers)
 
-    def blame(self, problem: str, lines: OffendingLines) -> None:
+    def mark(self, problem: str, lines: OffendingLines) -> None:
         self.offending.setdefault(problem, OffendingLines()).merge(lines)
 
 

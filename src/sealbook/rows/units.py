@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from sealbook.errors import Corrupt, NotFound, SealbookError
 from sealbook.model import PartitionKey, RunId
-from sealbook.raw import RawMetadata, RawStore
+from sealbook.raw import RawMetadata, RawReader
+from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Problem, Unreadable
 
 T = TypeVar("T")
 
@@ -47,49 +48,15 @@ class Digest(Unit):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What reading a unit gave: lines to be parsed, if any."""
+    """What reading a unit gave: lines to be parsed, or the problem for which there are none."""
 
     unit: Unit
     data: bytes = b""
     lines: int | None = None
     """How many they are, if they were counted when they were read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed(Reading):
-    """The payload is what was sealed; its lines are there unless only its digest was wanted."""
-
-    metadata: RawMetadata
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spoilt(Reading):
-    """The payload is not what was sealed. `size` is None if it is missing, `sha256` if its size is wrong."""
-
-    metadata: RawMetadata
-    size: int | None
-    sha256: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorruptSeal(Reading):
-    """The metadata cannot be read, or does not agree with its path."""
-
-    problem: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherVersion(Reading):
-    """The run is of another schema_version than was asked for."""
-
-    schema_version: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable(Reading):
-    """The storage does not let anything be said of the run at present."""
-
-    reason: str
+    record_count: int | None = None
+    """What the seal says; a slice does not ask it."""
+    problem: Problem | None = None
 
 
 class UnitReader:
@@ -99,7 +66,7 @@ class UnitReader:
     the task, and Spark tries it again, maybe elsewhere; on the last of `tries` the unit is set aside instead.
     """
 
-    def __init__(self, store: RawStore, schema_version: str, tries: int) -> None:
+    def __init__(self, store: RawReader, schema_version: str, tries: int) -> None:
         self._store = store
         self._schema_version = schema_version
         self._tries = tries
@@ -121,7 +88,7 @@ class UnitReader:
             if not isinstance(reading, SealbookError):
                 yield reading
             elif attempt + 1 >= self._tries:
-                yield Unreadable(unit, reason=str(reading))
+                yield Reading(unit, problem=Unreadable(str(reading)))
             else:
                 raise reading
 
@@ -133,7 +100,7 @@ class UnitReader:
                 return unit, error
 
         # A folder answers at once; any other storage is mostly waited for.
-        return map(read, units) if self._store.url.startswith("file:") else _ahead(read, units)
+        return map(read, units) if self._store.folder is not None else _ahead(read, units)
 
     def _read(self, unit: Unit) -> Reading:
         if isinstance(unit, Slice):
@@ -141,33 +108,39 @@ class UnitReader:
         try:
             sealed = self._store.read(unit.key, unit.run_id)
         except Corrupt as error:
-            return CorruptSeal(unit, problem=str(error))
+            return Reading(unit, problem=CorruptMetadata(str(error)))
         metadata = sealed.metadata
         if metadata.schema_version != self._schema_version:
-            return OtherVersion(unit, schema_version=metadata.schema_version)
+            return Reading(unit, problem=OtherVersion(metadata.schema_version))
         wanted = not isinstance(unit, Digest)
         try:
             data = b"".join(chunk for chunk in sealed.chunks() if wanted)
         except Corrupt:
             return self._look_again(unit, metadata, wanted)
-        return Sealed(unit, data, metadata.record_count if wanted else None, metadata=metadata)
+        lines = metadata.record_count if wanted else None
+        return Reading(unit, data, lines, record_count=metadata.record_count)
 
     def _look_again(self, unit: Unit, metadata: RawMetadata, wanted: bool) -> Reading:
         """Find out in what a payload differs from its seal; nothing is believed that was seen only once."""
+
+        def corrupt(size: int | None, sha256: str | None = None) -> Reading:
+            problem = CorruptPayload(metadata.payload_bytes, metadata.payload_sha256, size, sha256)
+            return Reading(unit, problem=problem)
+
         try:
             size = self._store.payload_size(unit.key, unit.run_id)
         except NotFound:
-            return Spoilt(unit, metadata=metadata, size=None)
+            return corrupt(None)
         if size != metadata.payload_bytes:
-            return Spoilt(unit, metadata=metadata, size=size)
+            return corrupt(size)
         digest, data = sha256(), b""
         for start in range(0, size, _CHUNK):
             chunk = self._store.payload_range(unit.key, unit.run_id, start, start + _CHUNK)
             digest.update(chunk)
             data += chunk if wanted else b""
         if digest.hexdigest() != metadata.payload_sha256:
-            return Spoilt(unit, metadata=metadata, size=size, sha256=digest.hexdigest())
-        return Sealed(unit, data, metadata=metadata)  # only its record_count can be wrong
+            return corrupt(size, digest.hexdigest())
+        return Reading(unit, data, record_count=metadata.record_count)  # only this can be wrong
 
     def _lines_of(self, unit: Slice) -> bytes:
         """Return the lines of a slice: a line belongs to the slice in which it begins, wherever it ends."""
@@ -188,7 +161,7 @@ class UnitReader:
 
 
 def _is_missing(reading: Reading) -> bool:
-    return isinstance(reading, Spoilt) and reading.size is None
+    return isinstance(reading.problem, CorruptPayload) and reading.problem.size is None
 
 
 def _ahead(read: Callable[[Unit], T], units: Iterable[Unit]) -> Iterator[T]:

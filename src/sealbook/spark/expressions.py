@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from sealbook.errors import InvalidInput
+from sealbook.errors import InvalidInput, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def _unquoted(name: str) -> str:
 
 def _first_sentence(error: AnalysisException) -> str:
     """Return Spark's message without its code in front and its context below."""
-    first = str(error).strip().splitlines()[0]
+    first = first_line(error)
     message, _, position = (first.partition("] ")[2] or first).partition(" SQLSTATE:")
     place = _PLACE.search(position)
     return f"{message.strip().rstrip('.')}{f' ({place[0]})' if place else ''}"

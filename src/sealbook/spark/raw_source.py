@@ -18,17 +18,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from sealbook.model.contract import Contract
-from sealbook.raw import RawStore
-from sealbook.rows.blocks import Block
+from sealbook.raw import RawReader
+from sealbook.rows.blocks import BLOCK_BYTES, Block
 from sealbook.rows.parser import RowParser
 from sealbook.rows.units import Reading, Unit, UnitReader
-from sealbook.spark.worker import settle
+from sealbook.spark.garbage import freeze_loaded_modules
 
 FORMAT = "sealbook_raw"
 PLAN_OPTION = "plan"
-
-BLOCK_BYTES = 4 * 1024 * 1024
-"""Payloads are gathered up to this size and parsed at once: even a small parse has its price."""
 
 
 class Output(Protocol):
@@ -43,7 +40,7 @@ class Output(Protocol):
 class Reader:
     """How units become rows."""
 
-    store: RawStore
+    store: RawReader
     contract: Contract
     output: Output
     tries: int
@@ -126,7 +123,7 @@ class _RawSourceReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a bin; runs in a task."""
-        settle()
+        freeze_loaded_modules()
         context = TaskContext.get()
         units: Sequence[Unit] = pickle.loads(partition.value)
         return self._reader.read(units, attempt=context.attemptNumber() if context else 0)

@@ -1,6 +1,6 @@
 """Objects on a folder or an object store: what raw partitions and artifacts both lie on."""
 
-from sealbook.storage.objects import Medium, Writer, reported, translated
-from sealbook.storage.opening import open_medium
+from sealbook.storage.objects import Storage, Writer, reported, translated
+from sealbook.storage.opening import open_storage
 
-__all__ = ["Medium", "Writer", "open_medium", "reported", "translated"]
+__all__ = ["Storage", "Writer", "open_storage", "reported", "translated"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -11,24 +12,31 @@ from uuid import uuid4
 
 from obstore.store import LocalStore
 
-from sealbook.storage.objects import CHUNK, Medium, TranslatedWriter, Writer, reported, translated
+from sealbook.storage.objects import CHUNK, Storage, TranslatedWriter, Writer, reported, translated
 
-_REMEMBERED = 10_000
 _PIECE = 64 * 1024
+# A file system writes its journal once for all who wait at the same time.
+_SYNCS_AT_ONCE = 16
+_TRIES = 3
 
 
-class Folder(Medium):
+class Folder(Storage):
     """A folder that survives a loss of power.
 
     obstore lists it; but it does not fsync, and it streams a file twenty times slower than a plain read, so
-    files are handled here. A file gets its name by a link or rename, both atomic, once its bytes are on disk.
+    files are handled here. A file gets its name by a link or rename, both atomic, and once its bytes are on
+    disk; only those that are `put` get there later, all together, by `sync`.
     """
 
     def __init__(self, root: Path) -> None:
         super().__init__(LocalStore(root))
         self._root = root
         self._prefix = f"{root}/"  # a Path is slow to make, and files are read by the thousand
-        self._lasting: set[Path] = set()
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        return self._root
 
     def get(self, path: str) -> bytes | None:
         """Return a whole file; None when there is none."""
@@ -92,8 +100,24 @@ class Folder(Medium):
         with translated(path):
             return _link(self._root / intent, self._root / path)
 
-    def publish(self, staged: str, path: str) -> bool:
-        """Put a staged file where it belongs, replacing what is there, atomically; False if it is gone."""
+    def put(self, path: str, data: bytes, *, draft: str) -> None:
+        """Write a file, atomically, unless one with the same bytes is there; another one is replaced.
+
+        It may be lost with the power until `sync`, which is quicker for many files together.
+        """
+        if self.get(path) == data:
+            return
+        new, target = self._root / draft, self._root / path
+        with translated(path):
+            try:
+                _in_directory_of(new, lambda: new.write_bytes(data))
+                _in_directory_of(target, lambda: new.replace(target))
+            except OSError:
+                new.unlink(missing_ok=True)
+                raise
+
+    def replace(self, staged: str, path: str) -> bool:
+        """Put a staged file in the place of what is at a path, atomically; False if it is gone."""
         with translated(path):
             try:
                 (self._root / staged).replace(self._root / path)
@@ -101,18 +125,23 @@ class Folder(Medium):
                 return False
             return True
 
-    def settle(self, directory: str) -> None:
-        """Bring the names in a directory to disk, and those that lead to it, up to the root."""
-        path = self._root / directory
-        if len(self._lasting) > _REMEMBERED:
-            self._lasting.clear()
-        with translated(directory):
-            _sync_directory(path)
-            # Runs share all but the last of their directories; one that has a name on disk keeps it.
-            while path != self._root and path not in self._lasting:
-                named, path = path, path.parent
-                _sync_directory(path)
-                self._lasting.add(named)
+    def sync(self, paths: Iterable[str]) -> None:
+        """Bring files or directories to disk, and then all directories that lead to them, up to the root."""
+        wanted = set(paths)
+        self._sync_all(wanted)
+        self._sync_all(_leading_to(wanted))
+
+    def _sync_all(self, paths: Collection[str]) -> None:
+        if len(paths) < _SYNCS_AT_ONCE:  # not worth the threads
+            for path in paths:
+                self._sync(path)
+        else:
+            with ThreadPoolExecutor(_SYNCS_AT_ONCE, thread_name_prefix="sync") as pool:
+                list(pool.map(self._sync, paths))
+
+    def _sync(self, path: str) -> None:
+        with translated(path or "the root"):
+            _sync(self._prefix + path)
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete files; one that is gone already is no error."""
@@ -142,7 +171,7 @@ class _NewFile:
 def _link(source: Path, target: Path) -> bool:
     """Give a file that is on disk a second name, unless that is taken."""
     # What the new name vouches for was named before it, and must be on disk before it.
-    _sync_directory(target.parent)
+    _sync(target.parent)
     try:
         target.hardlink_to(source)
     except (FileExistsError, FileNotFoundError):
@@ -150,8 +179,31 @@ def _link(source: Path, target: Path) -> bool:
     return True
 
 
-def _sync_directory(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _in_directory_of(path: Path, act: Callable[[], object]) -> None:
+    """Do what needs the directory of a path, though somebody may be removing it just now as an empty one."""
+    for left in reversed(range(_TRIES)):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            act()
+        except FileNotFoundError:
+            if not left:
+                raise
+        else:
+            return
+
+
+def _leading_to(paths: Iterable[str]) -> set[str]:
+    """Return the directories that lead to paths, with the root, which is empty; none if there is no path."""
+    found: set[str] = set()
+    for path in paths:
+        directory = path
+        while directory and (directory := directory.rpartition("/")[0]) not in found:
+            found.add(directory)
+    return found
+
+
+def _sync(path: Path | str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:

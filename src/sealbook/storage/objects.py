@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import obstore
@@ -43,8 +44,8 @@ class Writer(Protocol):
         """Take the next chunk."""
 
 
-class Medium:
-    """An object store, whose puts and copies are atomic and durable when they return.
+class Storage:
+    """An object store, whose puts and copies are atomic, and durable when they return.
 
     `largest` is the most bytes that one copy may have, where the storage has such a limit.
     """
@@ -52,6 +53,11 @@ class Medium:
     def __init__(self, store: ObjectStore, *, largest: int | None = None) -> None:
         self._store = store
         self.largest = largest
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of this machine that it is; None for an object store, which is mostly waited for."""
+        return None
 
     def names(self, directory: str) -> list[str]:
         """List the paths of all that lies below a directory, at any depth, in order."""
@@ -133,8 +139,17 @@ class Medium:
         """Write the data of an intent under its final name, unless that is taken, atomically; say whether."""
         return self.create(path, data)
 
-    def publish(self, staged: str, path: str) -> bool:
-        """Put a staged object where it belongs, replacing what is there, atomically; False if it is gone."""
+    def put(self, path: str, data: bytes, *, draft: str) -> None:  # noqa: ARG002 - a put is atomic here
+        """Write an object, atomically, unless one with the same bytes is there; another one is replaced.
+
+        A folder writes it as `draft` first, and may lose it with the power until it is told to `sync`.
+        """
+        if not self.create(path, data) and self.get(path) != data:
+            with translated(path):
+                obstore.put(self._store, path, data)
+
+    def replace(self, staged: str, path: str) -> bool:
+        """Put a staged object in the place of what is at a path, atomically; False if it is gone."""
         with translated(path):
             try:
                 obstore.copy(self._store, staged, path)
@@ -142,8 +157,8 @@ class Medium:
                 return False
             return True
 
-    def settle(self, directory: str) -> None:
-        """Make the names in a directory durable, and those that lead to it; an object store's are already."""
+    def sync(self, paths: Iterable[str]) -> None:
+        """Make objects durable, with the directories that lead to them; an object store's are already."""
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects; one that is gone already is no error."""

@@ -15,9 +15,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from sealbook.errors import ConfigError
+from sealbook.errors import ConfigError, first_line
 from sealbook.storage.folder import Folder
-from sealbook.storage.objects import Medium
+from sealbook.storage.objects import Storage
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -40,7 +40,7 @@ _CLIENT: ClientConfig = {
 _RETRY: RetryConfig = {"max_retries": 8, "backoff": {"max_backoff": timedelta(seconds=5)}}
 
 
-def open_medium(what: str, url: str, options: Mapping[str, str] = _NONE) -> tuple[str, Medium]:
+def open_storage(what: str, url: str, options: Mapping[str, str] = _NONE) -> tuple[str, Storage]:
     """Return the storage that a URL names, and the URL in its absolute form; errors say what it is for."""
     scheme, separator, _ = url.partition("://")
     if not separator:
@@ -69,7 +69,7 @@ def _folder_of(what: str, parts: SplitResult) -> Path:
     return Path(unquote(parts.path))
 
 
-def _open_folder(what: str, folder: Path, options: Mapping[str, str]) -> tuple[str, Medium]:
+def _open_folder(what: str, folder: Path, options: Mapping[str, str]) -> tuple[str, Storage]:
     if options:
         raise ConfigError(f"{what} {folder}: a folder takes no options, but got {', '.join(options)}")
     root = folder.resolve()
@@ -83,7 +83,7 @@ def _open_folder(what: str, folder: Path, options: Mapping[str, str]) -> tuple[s
         ) from error
 
 
-def _open_bucket(what: str, parts: SplitResult, options: Mapping[str, str]) -> tuple[str, Medium]:
+def _open_bucket(what: str, parts: SplitResult, options: Mapping[str, str]) -> tuple[str, Storage]:
     if _BUCKET.fullmatch(parts.netloc) is None or parts.query or parts.fragment:
         raise ConfigError(f"{what} {_shown(parts)} does not name a bucket and prefix", remedy=_REMEDY)
     prefix = parts.path.strip("/")
@@ -101,11 +101,11 @@ def _open_bucket(what: str, parts: SplitResult, options: Mapping[str, str]) -> t
         )
     except (BaseError, ValueError, TypeError) as error:
         raise ConfigError(
-            f"{what} {_shown(parts)} cannot be opened: {str(error).splitlines()[0]}",
+            f"{what} {_shown(parts)} cannot be opened: {first_line(error)}",
             remedy="Check the URL, the options and the AWS_*, GOOGLE_* or AZURE_* environment.",
         ) from error
-    medium = Medium(store, largest=_LARGEST_S3_COPY if parts.scheme == "s3" else None)
-    return f"{parts.scheme}://{parts.netloc}/{prefix}".rstrip("/"), medium
+    storage = Storage(store, largest=_LARGEST_S3_COPY if parts.scheme == "s3" else None)
+    return f"{parts.scheme}://{parts.netloc}/{prefix}".rstrip("/"), storage
 
 
 def _may_use_http(options: Mapping[str, str]) -> bool:

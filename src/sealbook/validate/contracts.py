@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from sealbook.config.documents import error_in
 from sealbook.errors import ConfigError, InvalidInput
-from sealbook.model.contract import Contract, Query, Rule
+from sealbook.model.contract import Contract, Query
 from sealbook.validate.names import CHECKS
 
 if TYPE_CHECKING:
@@ -16,32 +16,6 @@ if TYPE_CHECKING:
 
 CHECKS_VERSION = "1"
 """Raised whenever a check of ours changes what it finds."""
-
-
-@dataclass(frozen=True, slots=True)
-class RuleProblem:
-    """What is wrong with a rule, and where it stands in the catalogue."""
-
-    query: Query
-    contract: Contract
-    index: int
-    problem: str
-
-    @property
-    def rule(self) -> Rule:
-        """The rule."""
-        return self.contract.rules[self.index]
-
-    @property
-    def path(self) -> tuple[str | int, ...]:
-        """The steps to the rule in its catalogue file."""
-        return ("queries", self.query.name, "contracts", self.contract.schema_version, "rules", self.index)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.query.source}/{self.query.name} contract {self.contract.schema_version!r},"
-            f" rule {self.rule.name} ({self.rule.expression!r}): {self.problem}"
-        )
 
 
 def validator_version(contract: Contract) -> str:
@@ -54,39 +28,51 @@ def seal_checks_version() -> str:
     return sha256(f"{CHECKS_VERSION}|".encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class RuleAnalysis:
-    """What Spark makes of the rules of a query: what is wrong, and what each schema_version's rules read."""
+def rule_columns(spark: SparkSession, query: Query) -> Mapping[str, tuple[str, ...]]:
+    """Return the columns that the rules of each schema_version read. No job runs.
 
-    problems: tuple[RuleProblem, ...]
-    columns: Mapping[str, tuple[str, ...]]
+    ConfigError, with file, field and line, for the first rule that is wrong.
+    """
+    columns = {}
+    for version, contract in query.contracts.items():
+        read: set[str] = set()
+        for found in _analysed(spark, query, contract):
+            if isinstance(found, ConfigError):
+                raise found
+            read.update(found)
+        columns[version] = tuple(column.name for column in contract.columns if column.name in read)
+    return columns
 
 
-def analyse_rules(spark: SparkSession, query: Query) -> RuleAnalysis:
-    """Let Spark parse and resolve every rule of a query, in all its contracts. No job runs."""
+def rule_errors(spark: SparkSession, query: Query) -> Iterator[ConfigError]:
+    """Yield all that is wrong with the rules of a query, each with its file, field and line. No job runs."""
+    for contract in query.contracts.values():
+        for found in _analysed(spark, query, contract):
+            if isinstance(found, ConfigError):
+                yield found
+
+
+def _analysed(spark: SparkSession, query: Query, contract: Contract) -> Iterator[set[str] | ConfigError]:
+    """Let Spark parse and resolve each rule of a contract; yield what it reads, or what is wrong with it."""
     from sealbook.spark.expressions import ContractRows
 
-    problems: list[RuleProblem] = []
-    columns: dict[str, tuple[str, ...]] = {}
-    for version, contract in query.contracts.items():
-        rows = ContractRows(spark, contract.columns)
-        read: set[str] = set()
-        for index, rule in enumerate(contract.rules):
-            if rule.name in CHECKS:
-                problem = f"its name is that of a check which every verdict has: {', '.join(CHECKS)}"
-                problems.append(RuleProblem(query, contract, index, problem))
-            try:
-                read.update(rows.columns_read_by(rule.expression))
-            except InvalidInput as error:
-                problems.append(RuleProblem(query, contract, index, str(error)))
-        columns[version] = tuple(column.name for column in contract.columns if column.name in read)
-    return RuleAnalysis(tuple(problems), columns)
+    rows = ContractRows(spark, contract.columns)
+    for index, rule in enumerate(contract.rules):
+        if rule.name in CHECKS:
+            problem = f"its name is that of a check which every verdict has: {', '.join(CHECKS)}"
+            yield _located(query, contract, index, problem)
+        try:
+            yield rows.columns_read_by(rule.expression)
+        except InvalidInput as error:
+            yield _located(query, contract, index, str(error))
 
 
-def rule_columns(spark: SparkSession, query: Query) -> Mapping[str, tuple[str, ...]]:
-    """Return what the rules of each schema_version read; ConfigError if any rule is wrong."""
-    analysis = analyse_rules(spark, query)
-    if analysis.problems:
-        said = "; ".join(map(str, analysis.problems))
-        raise ConfigError(said, remedy="`sealbook contract check` says where that is.")
-    return analysis.columns
+def _located(query: Query, contract: Contract, index: int, problem: str) -> ConfigError:
+    """Say what is wrong with a rule, and where that stands: a query that was made in code has no file."""
+    rule = contract.rules[index]
+    said = f"rule {rule.name} ({rule.expression!r}): {problem}"
+    version = contract.schema_version
+    if query.file is None:
+        return ConfigError(f"{query.source}/{query.name} contract {version!r}, {said}")
+    path = ("queries", query.name, "contracts", version, "rules", index, "expression")
+    return error_in(query.file, path, said)

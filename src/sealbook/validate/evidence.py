@@ -9,28 +9,29 @@ from statistics import fmean
 from sealbook.model import Check, Severity
 from sealbook.model.contract import Contract, RowCount, Rule
 from sealbook.rows.offending import OffendingLines
+from sealbook.rows.problems import CorruptMetadata, CorruptPayload
 from sealbook.validate import names
-from sealbook.validate.findings import Content, CorruptMetadata, Evidence, SpoiltPayload, repeated_place
+from sealbook.validate.findings import Content, Evidence, repeated_place
 
 Describe = Callable[[OffendingLines], str]
 
 
-def metadata_checks(finding: CorruptMetadata) -> Iterator[Check]:
+def metadata_checks(corrupt: CorruptMetadata) -> Iterator[Check]:
     """Yield the one check that can be made of a run whose seal cannot be believed."""
-    detail = finding.problem if finding.problem.isprintable() else ascii(finding.problem)
+    detail = corrupt.reason if corrupt.reason.isprintable() else ascii(corrupt.reason)
     yield Check(names.METADATA, passed=False, violations=1, detail=detail)
 
 
-def spoilt_checks(finding: SpoiltPayload) -> Iterator[Check]:
+def payload_checks(corrupt: CorruptPayload) -> Iterator[Check]:
     """Yield the checks of a payload that is not what was sealed; nothing in it is looked at."""
     yield _passed(names.METADATA)
-    if finding.size != finding.sealed_size:
-        found = "is missing" if finding.size is None else f"has {finding.size} bytes"
-        detail = f"the payload {found}, and {finding.sealed_size} bytes were sealed"
+    if corrupt.size != corrupt.sealed_size:
+        found = "is missing" if corrupt.size is None else f"has {corrupt.size} bytes"
+        detail = f"the payload {found}, and {corrupt.sealed_size} bytes were sealed"
         yield Check(names.PAYLOAD_BYTES, passed=False, violations=1, detail=detail)
     else:
         yield _passed(names.PAYLOAD_BYTES)
-        detail = f"the payload has the digest {finding.sha256}, and {finding.sealed_sha256} was sealed"
+        detail = f"the payload has the digest {corrupt.sha256}, and {corrupt.sealed_sha256} was sealed"
         yield Check(names.PAYLOAD_SHA256, passed=False, violations=1, detail=detail)
 
 
@@ -47,13 +48,13 @@ def content_checks(
         return _passed(check) if offending is None else _failed(check, offending, describe, severity)
 
     yield from map(_passed, (names.METADATA, names.PAYLOAD_BYTES, names.PAYLOAD_SHA256))
-    yield lines(names.JSON, lambda bad: f"{_are(bad, 'no JSON object', 'no JSON objects')}{_ways(bad)}")
+    yield lines(names.JSON, lambda bad: f"{_are(bad, 'no JSON object', 'no JSON objects')}{_reasons(bad)}")
     yield _record_count(content)
-    yield lines(names.TYPES, lambda bad: f"{_have(bad)} a value of the wrong type{_ways(bad)}")
-    yield lines(names.REQUIRED, lambda bad: f"{_have(bad)} no value in a required column{_ways(bad)}")
+    yield lines(names.TYPES, lambda bad: f"{_have(bad)} a value of the wrong type{_reasons(bad)}")
+    yield lines(names.REQUIRED, lambda bad: f"{_have(bad)} no value in a required column{_reasons(bad)}")
     yield lines(
         names.EXTRA_COLUMNS,
-        lambda bad: f"{_have(bad)} columns that the contract does not have{_ways(bad)}",
+        lambda bad: f"{_have(bad)} columns that the contract does not have{_reasons(bad)}",
         Severity.ERROR if contract.strict else Severity.WARN,
     )
     if contract.primary_key:
@@ -66,20 +67,6 @@ def content_checks(
         yield _row_count(contract.row_count, content.lines, history)
     for place, rule in enumerate(contract.rules):
         yield _rule(rule, evidence.violating(place), content.rows)
-
-
-def is_flawless(contract: Contract, content: Content, evidence: Evidence, history: Sequence[int]) -> bool:
-    """Say whether no check has anything to report: then `content_checks` are the same for every run."""
-    return (
-        not content.offending
-        and not evidence.violations
-        and content.lines == content.record_count
-        and (content.lines > 0 or contract.allow_empty)
-        and (
-            not _is_bounded(contract.row_count)
-            or _row_count(contract.row_count, content.lines, history).passed
-        )
-    )
 
 
 def failures(checks: Sequence[Check]) -> str:
@@ -175,8 +162,8 @@ def _have(offending: OffendingLines) -> str:
     return "1 line has" if offending.count == 1 else f"{offending.count} lines have"
 
 
-def _ways(offending: OffendingLines) -> str:
-    return f": {', '.join(offending.ways)}" if offending.ways else ""
+def _reasons(offending: OffendingLines) -> str:
+    return f": {', '.join(offending.reasons)}" if offending.reasons else ""
 
 
 def _where(check: Check) -> str:

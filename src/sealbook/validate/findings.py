@@ -11,17 +11,14 @@ import msgspec
 
 from sealbook.model.contract import Contract
 from sealbook.rows.offending import OffendingLines
+from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Problem, Unreadable
 
 _LINE_BITS = 40
 _LINES = (1 << _LINE_BITS) - 1
 _NONE: Mapping[int, OffendingLines] = MappingProxyType({})
 
 
-class _Finding(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """What was found in one piece of a run."""
-
-
-class Content(_Finding, frozen=True, tag="content"):
+class Content(msgspec.Struct, frozen=True, array_like=True, tag="content"):
     """The piece holds lines, and some may offend. `record_count` is what the seal says, if it was read."""
 
     lines: int
@@ -30,34 +27,8 @@ class Content(_Finding, frozen=True, tag="content"):
     record_count: int | None = None
 
 
-class SpoiltPayload(_Finding, frozen=True, tag="spoilt"):
-    """The payload is not what was sealed. `size` is None if it is missing, `sha256` if its size is wrong."""
-
-    sealed_size: int
-    sealed_sha256: str
-    size: int | None
-    sha256: str | None
-
-
-class CorruptMetadata(_Finding, frozen=True, tag="metadata"):
-    """The metadata cannot be read, or does not agree with its path."""
-
-    problem: str
-
-
-class OtherSchema(_Finding, frozen=True, tag="schema"):
-    """The run is of another schema_version, and was not looked at."""
-
-    schema_version: str
-
-
-class NotReadable(_Finding, frozen=True, tag="unreadable"):
-    """Nothing can be said of the run at present."""
-
-    reason: str
-
-
-Finding = Content | SpoiltPayload | CorruptMetadata | OtherSchema | NotReadable
+Finding = Content | Problem
+"""What was found in one piece of a run."""
 
 encode_finding = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[int, Finding]).decode
@@ -103,7 +74,7 @@ class Evidence:
         if len(self.pieces) == 1:
             return next(iter(self.pieces.values()))
         found = [self.pieces[piece] for piece in sorted(self.pieces)]
-        for kind in (CorruptMetadata, SpoiltPayload, NotReadable, OtherSchema):
+        for kind in (CorruptMetadata, CorruptPayload, Unreadable, OtherVersion):
             for finding in found:
                 if isinstance(finding, kind):
                     return finding
@@ -116,7 +87,7 @@ class Evidence:
             return OffendingLines()
         before = _lines_before(self.pieces)
         lines = [before[code >> _LINE_BITS] + (code & _LINES) for code in found.lines]
-        return OffendingLines(found.count, lines, found.ways)
+        return OffendingLines(found.count, lines, found.reasons)
 
 
 def _joined(contents: Iterable[Finding]) -> Content:

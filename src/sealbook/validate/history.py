@@ -1,16 +1,16 @@
-"""What earlier runs of the same partitions have to say: their record counts, and whose turn it is."""
+"""What earlier runs of the same partitions have to say: their record counts, and their order."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from sealbook.ledger import LedgerReads
-from sealbook.ledger.states.reader import KeyFilters
+from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey, RunId
-from sealbook.validate.plan import Candidate, Selection
+from sealbook.model.selection import Selection
+from sealbook.validate.plan import Candidate
 
 T = TypeVar("T")
 
@@ -22,15 +22,11 @@ class AcceptedCounts:
         self._runs: dict[PartitionKey, list[tuple[RunId, int]]] = defaultdict(list)
 
     @classmethod
-    def load(
-        cls, ledger: LedgerReads, selection: Selection, keys: Collection[PartitionKey]
-    ) -> AcceptedCounts:
-        """Read the counts of some partitions of a selection."""
+    def load(cls, reader: LedgerReader, keys: Iterable[PartitionKey]) -> AcceptedCounts:
+        """Read the counts of some partitions, of which there is at least one."""
         counts = cls()
-        for filters in _filters(selection):
-            for key, run_id, count in ledger.accepted_counts(**filters):
-                if key in keys:
-                    counts.add(key, run_id, count)
+        for key, run_id, count in reader.accepted_counts(Selection(keys=keys)):
+            counts.add(key, run_id, count)
         return counts
 
     def add(self, key: PartitionKey, run_id: RunId, count: int) -> None:
@@ -44,7 +40,7 @@ class AcceptedCounts:
         return [count for _, count in reversed(older)]
 
 
-class Turns(Generic[T]):
+class InRunOrder(Generic[T]):
     """Lets results pass in the order of runs within each partition, whatever the order in which they come."""
 
     def __init__(self, candidates: Sequence[Candidate]) -> None:
@@ -69,18 +65,3 @@ class Turns(Generic[T]):
         while waiting and waiting[0] in self._early:
             first = waiting.popleft()
             yield first, self._early.pop(first)
-
-
-def _filters(selection: Selection) -> Iterable[KeyFilters]:
-    if not selection.keys:
-        return [selection.filters]
-    return [
-        {
-            "source": key.source,
-            "customer_id": key.customer_id,
-            "query_name": key.query_name,
-            "since": key.logical_date,
-            "until": key.logical_date,
-        }
-        for key in selection.keys
-    ]

@@ -11,18 +11,9 @@ import pyarrow.compute as pc
 from sealbook.model.contract import Contract
 from sealbook.rows.blocks import Block, Part
 from sealbook.rows.types import arrow_type
-from sealbook.rows.units import CorruptSeal, OtherVersion, Reading, Sealed, Spoilt, Unreadable
+from sealbook.rows.units import Reading
 from sealbook.validate import names
-from sealbook.validate.findings import (
-    Content,
-    CorruptMetadata,
-    Finding,
-    NotReadable,
-    OtherSchema,
-    SpoiltPayload,
-    encode_finding,
-    line_code,
-)
+from sealbook.validate.findings import Content, Finding, encode_finding, line_code
 
 # A column of a contract begins with a letter: these names are free.
 ORDINAL = "_ordinal"
@@ -63,11 +54,11 @@ class Inspection:
     def _check_dates(self, readings: Sequence[Reading], block: Block, date_column: str) -> None:
         dates = block.table.column(date_column).combine_chunks()
         days = pa.array([reading.unit.key.logical_date for reading in readings], pa.date32())
-        differs = pc.not_equal(dates, block.spread(days.cast(dates.type)))
-        block.blame(names.DATE_COLUMN, pc.fill_null(differs, True))
+        differs = pc.not_equal(dates, block.repeat_for_rows(days.cast(dates.type)))
+        block.mark(names.DATE_COLUMN, pc.fill_null(differs, True))
 
     def _check_primary_keys(self, block: Block, primary_key: Sequence[str]) -> None:
-        """Blame each row whose primary key an earlier row of the same payload has."""
+        """Mark each row whose primary key an earlier row of the same payload has."""
         keyed = block.table.select(primary_key).append_column(ORDINAL, block.part_numbers)
         for index, values in enumerate(keyed.columns):
             if pa.types.is_floating(values.type):
@@ -79,15 +70,15 @@ class Inspection:
         rows = pa.array(range(keyed.num_rows), pa.int64())
         groups = keyed.append_column(LINE, rows).group_by(together, use_threads=False)
         first = groups.aggregate([(LINE, "min")]).column(f"{LINE}_min")
-        block.blame(names.PRIMARY_KEY, pc.invert(pc.is_in(rows, value_set=first)))
+        block.mark(names.PRIMARY_KEY, pc.invert(pc.is_in(rows, value_set=first)))
 
     def _rows(self, readings: Sequence[Reading], block: Block) -> pa.RecordBatch:
         ordinals = pa.array([reading.unit.ordinal for reading in readings], pa.int32())
         pieces = pa.array([line_code(reading.unit.piece, 0) for reading in readings], pa.int64())
         lines = block.line_numbers
         if self.sliced:
-            lines = pc.add(lines, block.spread(pieces))
-        own = [block.spread(ordinals), lines, pa.nulls(len(lines), pa.binary())]
+            lines = pc.add(lines, block.repeat_for_rows(pieces))
+        own = [block.repeat_for_rows(ordinals), lines, pa.nulls(len(lines), pa.binary())]
         columns = [block.table.column(name).combine_chunks() for name in self.columns]
         return pa.RecordBatch.from_arrays(own + columns, schema=self.schema)
 
@@ -103,17 +94,6 @@ class Inspection:
 
 
 def _finding(reading: Reading, part: Part) -> Finding:
-    match reading:
-        case Sealed(metadata=metadata):
-            return Content(part.lines, part.rows, part.offending, metadata.record_count)
-        case Spoilt(metadata=metadata):
-            return SpoiltPayload(
-                metadata.payload_bytes, metadata.payload_sha256, reading.size, reading.sha256
-            )
-        case CorruptSeal(problem=problem):
-            return CorruptMetadata(problem)
-        case OtherVersion(schema_version=schema_version):
-            return OtherSchema(schema_version)
-        case Unreadable(reason=reason):
-            return NotReadable(reason)
-    return Content(part.lines, part.rows, part.offending)
+    if reading.problem is not None:
+        return reading.problem
+    return Content(part.lines, part.rows, part.offending, reading.record_count)

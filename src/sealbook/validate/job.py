@@ -19,11 +19,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as T  # noqa: N812
 
-from sealbook.errors import Transient
+from sealbook.errors import Transient, first_line
 from sealbook.model.contract import Contract
-from sealbook.raw import RawStore
+from sealbook.raw import RawReader
+from sealbook.rows.blocks import BLOCK_BYTES
 from sealbook.rows.units import Unit
-from sealbook.spark.raw_source import BLOCK_BYTES, FORMAT, PLAN_OPTION, RawPlan, RawSource, Reader
+from sealbook.spark.raw_source import FORMAT, PLAN_OPTION, RawPlan, RawSource, Reader
 from sealbook.spark.session import task_tries
 from sealbook.validate.findings import Report, repeated_place
 from sealbook.validate.inspection import FINDING, LINE, ORDINAL, Inspection
@@ -61,7 +62,7 @@ class Job:
     block_bytes: int = BLOCK_BYTES
 
 
-def run_job(spark: SparkSession, store: RawStore, job: Job, pause: float = 0.05) -> Iterator[list[Report]]:
+def run_job(spark: SparkSession, store: RawReader, job: Job, pause: float = 0.05) -> Iterator[list[Report]]:
     """Run a job and yield reports as tasks end; Transient if Spark gives it up. Closing cancels it.
 
     While no task ends, an empty list is yielded each `pause` seconds: time to do something else.
@@ -74,7 +75,7 @@ def run_job(spark: SparkSession, store: RawStore, job: Job, pause: float = 0.05)
         yield from _running(spark, rows, pause)
 
 
-def _planned(spark: SparkSession, store: RawStore, job: Job, folder: Path) -> RDD[Row]:
+def _planned(spark: SparkSession, store: RawReader, job: Job, folder: Path) -> RDD[Row]:
     """Return the rows that violate a rule, and the findings, planned but not yet read."""
     spark.dataSource.register(RawSource)
     tasks = {"spark.sql.shuffle.partitions": str(max(len(job.sliced), 1))}
@@ -105,7 +106,7 @@ def _configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
 
 def _violations(
     spark: SparkSession,
-    store: RawStore,
+    store: RawReader,
     job: Job,
     bins: Sequence[Sequence[Unit]],
     plan: Path,
@@ -175,5 +176,4 @@ def _running(spark: SparkSession, rows: RDD[Row], pause: float) -> Iterator[list
 
 
 def _given_up(error: Exception) -> Transient:
-    said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return Transient(f"Spark gave up: {said}")
+    return Transient(f"Spark gave up: {first_line(error)}")

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sealbook.errors import Conflict, Corrupt, SealbookError, Transient, UnknownOutcome
-from sealbook.ledger import Ledger
+from sealbook.ledger.reader import LedgerReader
+from sealbook.ledger.states.verdicts import VerdictWriter
 from sealbook.model import PartitionState, Verdict
 from sealbook.model.contract import Contract, Query
-from sealbook.raw import RawStore
-from sealbook.spark.garbage import older_left_alone
+from sealbook.raw import RawReader
+from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Unreadable
+from sealbook.spark.garbage import existing_objects_frozen
+from sealbook.validate.bins import Binning
 from sealbook.validate.contracts import rule_columns
-from sealbook.validate.findings import (
-    Content,
-    CorruptMetadata,
-    Evidence,
-    NotReadable,
-    OtherSchema,
-    SpoiltPayload,
-)
-from sealbook.validate.history import AcceptedCounts, Turns
+from sealbook.validate.findings import Content, Evidence
+from sealbook.validate.history import AcceptedCounts, InRunOrder
 from sealbook.validate.job import Job, run_job
-from sealbook.validate.layout import Layout
-from sealbook.validate.plan import Candidate, Plan
+from sealbook.validate.plan import Candidate, ValidatePlan
 from sealbook.validate.results import Judged, NotJudged, Result
 from sealbook.validate.verdicts import ContractJudge, reject_corrupt_metadata
 
@@ -43,7 +38,7 @@ class _Found:
 
     judge: ContractJudge
     evidence: Evidence
-    finding: Content | SpoiltPayload
+    finding: Content | CorruptPayload
 
 
 _Outcome = _Found | CorruptMetadata | NotJudged
@@ -56,39 +51,55 @@ class Judging:
 
     def __init__(
         self,
-        ledger: Ledger,
-        raw: RawStore,
+        reader: LedgerReader,
+        verdicts: VerdictWriter,
+        raw: RawReader,
         queries: Mapping[tuple[str, str], Query],
         spark: SparkSession,
-        layout: Layout,
-        plan: Plan,
+        binning: Binning,
+        plan: ValidatePlan,
     ) -> None:
-        self._ledger = ledger
+        self._reader = reader
+        self._verdicts = verdicts
         self._raw = raw
         self._queries = queries
         self._spark = spark
-        self._layout = layout
+        self._binning = binning
         self._plan = plan
         self._candidates = plan.candidates
         self._groups: dict[_Group, list[int]] = defaultdict(list)
         self._rule_columns: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
         self._counts: AcceptedCounts | None = None
-        self._batch: list[tuple[Verdict, int, int]] = []
+        self._waiting: list[tuple[Verdict, int, int]] = []
         self._flushed = time.monotonic()
 
-    def results(self) -> Iterator[Result]:
-        """Yield what comes of each candidate, once the ledger has it."""
-        concerned = {(candidate.key.source, candidate.key.query_name) for candidate in self._candidates}
-        for name in sorted(concerned & self._queries.keys()):
-            self._rule_columns[name] = rule_columns(self._spark, self._queries[name])
-        self._counts = self._accepted_counts(concerned)
-        turns: Turns[_Outcome] = Turns(self._candidates)
-        with older_left_alone():
+    @property
+    def queries_concerned(self) -> list[Query]:
+        """The configured queries that candidates are of."""
+        names = {(candidate.key.source, candidate.key.query_name) for candidate in self._candidates}
+        return [self._queries[name] for name in sorted(names & self._queries.keys())]
+
+    def check_rules(self) -> None:
+        """Let Spark analyse the rules of the queries concerned; ConfigError if one is wrong."""
+        for query in self.queries_concerned:
+            self._rule_columns[query.source, query.name] = rule_columns(self._spark, query)
+
+    def batches(self) -> Generator[list[Result], None, None]:
+        """Yield what comes of the candidates, once the ledger has it; their rules have been checked."""
+        self._counts = self._accepted_counts()
+        in_order: InRunOrder[_Outcome] = InRunOrder(self._candidates)
+        with existing_objects_frozen():
             for outcomes in self._outcomes():
-                for ordinal, outcome in outcomes:
-                    for each, its in turns.pass_on(ordinal, outcome):
-                        yield from self._conclude(self._candidates[each], its)
-                yield from self._flush_when_due()
+                not_judged: list[Result] = [
+                    result
+                    for ordinal, outcome in outcomes
+                    for each, its in in_order.pass_on(ordinal, outcome)
+                    for result in self._conclude(self._candidates[each], its)
+                ]
+                if not_judged:
+                    yield not_judged
+                if self._is_due():
+                    yield from self._flush()
             yield from self._flush()
 
     def _outcomes(self) -> Iterator[list[tuple[int, _Outcome]]]:
@@ -118,7 +129,7 @@ class Judging:
                 yield ordinal, self._not_judged(ordinal, reason, is_misconfigured=True)
                 continue
             version = candidate.schema_version or query.schema_version
-            if self._layout.is_sliced(candidate):
+            if self._binning.is_sliced(candidate):
                 # Its slices are all read by one contract: better ask the seal first.
                 try:
                     version = self._raw.metadata(key, candidate.run_id).schema_version
@@ -134,13 +145,13 @@ class Judging:
         self, group: _Group, contract: Contract, ordinals: Sequence[int]
     ) -> Iterator[list[tuple[int, _Outcome]]]:
         """Run one job; whole payloads are told of as soon as their task ends, sliced ones when all have."""
-        sliced = {ordinal for ordinal in ordinals if self._layout.is_sliced(self._candidates[ordinal])}
+        sliced = {ordinal for ordinal in ordinals if self._binning.is_sliced(self._candidates[ordinal])}
         job = Job(
             contract,
             self._rule_columns[group[:2]][contract.schema_version],
-            self._layout.bins([(each, self._candidates[each]) for each in ordinals if each not in sliced]),
-            self._layout.slices((each, self._candidates[each]) for each in sorted(sliced)),
-            self._layout.block_bytes,
+            self._binning.bins([(each, self._candidates[each]) for each in ordinals if each not in sliced]),
+            self._binning.slices((each, self._candidates[each]) for each in sorted(sliced)),
+            self._binning.block_bytes,
         )
         judge = ContractJudge(contract)
         waiting = dict.fromkeys(ordinals)
@@ -167,10 +178,10 @@ class Judging:
     ) -> Iterator[tuple[int, _Outcome]]:
         """Yield what the evidence of a run comes to, unless another job has to look at it."""
         match evidence.finding():
-            case OtherSchema(schema_version=schema_version):
+            case OtherVersion(schema_version=schema_version):
                 source, query_name, _ = group
                 self._groups[source, query_name, schema_version].append(ordinal)
-            case NotReadable(reason=reason):
+            case Unreadable(reason=reason):
                 yield ordinal, self._not_judged(ordinal, reason)
             case CorruptMetadata() as finding:
                 yield ordinal, finding
@@ -183,7 +194,7 @@ class Judging:
             case NotJudged():
                 yield outcome
             case CorruptMetadata():
-                self._batch.append((reject_corrupt_metadata(candidate, outcome), 0, 0))
+                self._waiting.append((reject_corrupt_metadata(candidate, outcome), 0, 0))
             case _Found(evidence=evidence, finding=finding):
                 counts = self._counts
                 history = () if counts is None else counts.before(candidate.key, candidate.run_id)
@@ -191,27 +202,27 @@ class Judging:
                 if counts is not None and verdict.record_count is not None:
                     counts.add(candidate.key, candidate.run_id, verdict.record_count)
                 rows = finding.lines if isinstance(finding, Content) else 0
-                self._batch.append((verdict, rows, candidate.payload_bytes))
+                self._waiting.append((verdict, rows, candidate.payload_bytes))
 
-    def _flush_when_due(self) -> Iterator[Result]:
-        if len(self._batch) >= _BATCH or time.monotonic() - self._flushed > _LONGEST_WAIT_SECONDS:
-            yield from self._flush()
+    def _is_due(self) -> bool:
+        return len(self._waiting) >= _BATCH or time.monotonic() - self._flushed > _LONGEST_WAIT_SECONDS
 
-    def _flush(self) -> Iterator[Result]:
+    def _flush(self) -> Iterator[list[Result]]:
         """Write the verdicts that wait, and yield what came of them."""
-        batch, self._batch = self._batch, []
-        for start in range(0, len(batch), _BATCH):
-            some = batch[start : start + _BATCH]
-            states = self._written([verdict for verdict, _, _ in some])
-            for (verdict, rows, size), state in zip(some, states, strict=True):
-                if isinstance(state, Conflict):
-                    yield NotJudged(verdict.key, verdict.run_id, str(state))
-                else:
-                    yield Judged(verdict, state, rows, size)
+        waiting, self._waiting = self._waiting, []
+        for start in range(0, len(waiting), _BATCH):
+            batch = waiting[start : start + _BATCH]
+            states = self._written([verdict for verdict, _, _ in batch])
+            yield [
+                NotJudged(verdict.key, verdict.run_id, str(state))
+                if isinstance(state, Conflict)
+                else Judged(verdict, state, rows, size)
+                for (verdict, rows, size), state in zip(batch, states, strict=True)
+            ]
         self._flushed = time.monotonic()
 
     def _written(self, verdicts: Sequence[Verdict]) -> Sequence[PartitionState | Conflict | None]:
-        if self._plan.is_rehearsal:
+        if self._plan.dry_run:
             return [None] * len(verdicts)
         try:
             return self._judged(verdicts)
@@ -223,21 +234,20 @@ class Judging:
 
     def _judged(self, verdicts: Sequence[Verdict]) -> list[PartitionState]:
         try:
-            return self._ledger.judge(verdicts)
+            return self._verdicts.judge(verdicts)
         except UnknownOutcome:
-            return self._ledger.judge(verdicts)  # what was written is recognised
+            return self._verdicts.judge(verdicts)  # what was written is recognised
 
-    def _accepted_counts(self, concerned: set[tuple[str, str]]) -> AcceptedCounts | None:
+    def _accepted_counts(self) -> AcceptedCounts | None:
         """Read the counts of earlier runs, if any contract compares with them."""
         compared = any(
             contract.row_count.min_ratio is not None or contract.row_count.max_ratio is not None
-            for name in concerned & self._queries.keys()
-            for contract in self._queries[name].contracts.values()
+            for query in self.queries_concerned
+            for contract in query.contracts.values()
         )
         if not compared:
             return None
-        keys = {candidate.key for candidate in self._candidates}
-        return AcceptedCounts.load(self._ledger, self._plan.selection, keys)
+        return AcceptedCounts.load(self._reader, {candidate.key for candidate in self._candidates})
 
     def _not_judged(self, ordinal: int, reason: str, *, is_misconfigured: bool = False) -> NotJudged:
         candidate = self._candidates[ordinal]

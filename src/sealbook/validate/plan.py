@@ -1,140 +1,212 @@
-"""Which runs are judged."""
+"""Which sealed runs are judged (R-VER-5, R-VER-6)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import groupby
+from operator import attrgetter
 from uuid import uuid4
 
-from sealbook.errors import NotFound
-from sealbook.ledger import LedgerReads
-from sealbook.ledger.states.reader import KeyFilters
+from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey, PartitionState, RunId, Status
-from sealbook.raw import RawStore
+from sealbook.model.selection import Selection
+from sealbook.raw import RawMetadata, RawReader, SealedRun
 from sealbook.validate.results import NotJudged
 
+_RUNS_AT_ONCE = 5_000
+_NONE: frozenset[RunId] = frozenset()
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Partitions by key, or by filters of which None filters nothing; and of one run only, if it is named."""
 
-    keys: tuple[PartitionKey, ...] = ()
-    source: str | None = None
-    customer_id: str | None = None
-    query_name: str | None = None
-    since: date | None = None
-    until: date | None = None
-    run_id: RunId | None = None
+class Which(StrEnum):
+    """Which runs of the partitions that are chosen are to be judged."""
 
-    @property
-    def filters(self) -> KeyFilters:
-        """The filters, as the ledger takes them."""
-        return {
-            "source": self.source,
-            "customer_id": self.customer_id,
-            "query_name": self.query_name,
-            "since": self.since,
-            "until": self.until,
-        }
+    NEW = "new"
+    """Each sealed run that has not been judged, and could take authority."""
+    ACCEPTED = "accepted"
+    """The current run of each accepted partition, again."""
+    REJECTED = "rejected"
+    """The newest sealed run of each rejected partition, again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A sealed run that is to be judged. `schema_version` is what to expect; the seal has the last word."""
+    """A sealed run that is to be judged. `schema_version` is what to expect; the seal has the last word.
+
+    `current_run_id` is the run that has authority while this is planned.
+    """
 
     key: PartitionKey
     run_id: RunId
     payload_bytes: int
     schema_version: str | None = None
     revalidation_id: str | None = None
+    current_run_id: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be judged, what cannot be, and whether the ledger hears of it."""
+class ValidatePlan:
+    """What is to be judged, what cannot be, and whether the ledger hears of it.
 
-    selection: Selection
+    `superseded` counts sealed runs that are passed over: a newer run of their partition is accepted.
+    """
+
+    which: Which
     candidates: Sequence[Candidate]
     gone: Sequence[NotJudged] = ()
-    is_rehearsal: bool = False
+    superseded: int = 0
+    dry_run: bool = False
+
+    def __len__(self) -> int:
+        return len(self.candidates) + len(self.gone)
+
+    @property
+    def runs(self) -> set[RunId]:
+        """The runs that are judged, and those that may be superseded by it."""
+        return {candidate.run_id for candidate in self.candidates} | {
+            candidate.current_run_id for candidate in self.candidates if candidate.current_run_id is not None
+        }
 
 
-def plan_new(raw: RawStore, ledger: LedgerReads, selection: Selection) -> Plan:
-    """Plan to judge each sealed run that is newer than the newest judged one of its partition.
+def plan_new(
+    raw: RawReader, ledger: LedgerReader, selection: Selection, *, dry_run: bool = False
+) -> ValidatePlan:
+    """Plan to judge every sealed run that has not been judged, and is not superseded (R-VER-5).
 
-    A run that is named is taken whatever its age, unless it has been judged.
+    A run that is named is taken even if it is superseded. Of a partition that was requeued, the newest sealed
+    run is judged again before anything is fetched (R-VER-6).
     """
-    judged = _judged(ledger, selection)
-    candidates = [
-        Candidate(key, run_id, size)
-        for key, run_id, size in _sealed(raw, selection)
-        if key not in judged or run_id > judged[key]
-    ]
-    return Plan(selection, candidates)
+    revalidation_id = uuid4().hex
+    candidates: list[Candidate] = []
+    superseded = 0
+    for group in _partitions(raw, ledger, selection):
+        current = group.state.current_run_id if group.state.status is Status.SUCCESS else None
+        fresh = [run for run in group.runs if run.run_id not in group.judged]
+        for run in fresh:
+            if selection.runs is None and current is not None and run.run_id < current:
+                superseded += 1
+            else:
+                candidates.append(group.candidate(run))
+        if group.is_requeued and not fresh:
+            candidates.append(group.candidate(group.runs[-1], revalidation_id))
+    return ValidatePlan(Which.NEW, candidates, superseded=superseded, dry_run=dry_run)
 
 
 def plan_accepted(
-    raw: RawStore, ledger: LedgerReads, selection: Selection, *, is_rehearsal: bool = False
-) -> Plan:
+    raw: RawReader, ledger: LedgerReader, selection: Selection, *, dry_run: bool = False
+) -> ValidatePlan:
     """Plan to judge the current run of each accepted partition again: an attempt of its own (R-STATE-5)."""
     revalidation_id = uuid4().hex
     accepted = {
         state.key: state
-        for state in _accepted(ledger, selection)
-        if selection.run_id in (None, state.current_run_id)
+        for state in ledger.states(_with_status(selection, Status.SUCCESS))
+        if state.current_run_id is not None
     }
     candidates = []
-    for key, run_id, size in _sealed(raw, selection):
-        if key in accepted and run_id == accepted[key].current_run_id:
-            candidates.append(Candidate(key, run_id, size, accepted.pop(key).schema_version, revalidation_id))
+    for run in raw.sealed(selection):
+        state = accepted.get(run.key)
+        if state is not None and run.run_id == state.current_run_id:
+            version = state.schema_version
+            candidates.append(Candidate(*run, version, revalidation_id, state.current_run_id))
+            del accepted[run.key]
     gone = [
         NotJudged(key, state.current_run_id, "it is the current run, but not sealed any more")
         for key, state in accepted.items()
         if state.current_run_id is not None
     ]
-    return Plan(selection, candidates, gone, is_rehearsal)
+    return ValidatePlan(Which.ACCEPTED, candidates, gone, dry_run=dry_run)
 
 
-def _judged(ledger: LedgerReads, selection: Selection) -> Mapping[PartitionKey, RunId]:
-    if not selection.keys:
-        return dict(ledger.latest_judged(selection.run_id, **selection.filters))
-    judged = {}
-    for key in selection.keys:
-        runs = [attempt.run_id for attempt in ledger.attempts(key)]
-        if selection.run_id is not None:
-            runs = [run_id for run_id in runs if run_id == selection.run_id]
-        if runs:
-            judged[key] = max(runs)
-    return judged
+def plan_rejected(
+    raw: RawReader, ledger: LedgerReader, selection: Selection, *, dry_run: bool = False
+) -> ValidatePlan:
+    """Plan to judge each rejected partition's newest sealed run again, by today's contract (R-VER-6)."""
+    revalidation_id = uuid4().hex
+    candidates = [
+        group.candidate(group.runs[-1], revalidation_id if group.runs[-1].run_id in group.judged else None)
+        for group in _partitions(raw, ledger, selection)
+        if group.state.status is Status.FAILED
+    ]
+    return ValidatePlan(Which.REJECTED, candidates, dry_run=dry_run)
 
 
-def _accepted(ledger: LedgerReads, selection: Selection) -> Iterator[PartitionState]:
+def plan_sealed(ledger: LedgerReader, seals: Iterable[RawMetadata]) -> ValidatePlan:
+    """Plan to judge runs that have just been sealed, by what their seals say: nothing is listed."""
+    sealed = {(seal.key, seal.run_id): seal for seal in seals}
+    if not sealed:
+        return ValidatePlan(Which.NEW, ())
+    keys = {key for key, _ in sealed}
+    chosen = Selection(keys=keys, runs={run_id for _, run_id in sealed})
+    judged = set(ledger.judged_runs(chosen))
+    current = {state.key: state.current_run_id for state in ledger.states(Selection(keys=keys))}
+    return ValidatePlan(
+        Which.NEW,
+        [
+            Candidate(key, run_id, seal.payload_bytes, seal.schema_version, current_run_id=current.get(key))
+            for (key, run_id), seal in sorted(sealed.items())
+            if (key, run_id) not in judged
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """The sealed runs of a partition, oldest first, with its state and which of the runs were judged."""
+
+    state: PartitionState
+    runs: Sequence[SealedRun]
+    judged: Collection[RunId]
+
+    @property
+    def is_requeued(self) -> bool:
+        return self.state.status is Status.PENDING and self.state.attempt_count > 0
+
+    def candidate(self, run: SealedRun, revalidation_id: str | None = None) -> Candidate:
+        current = self.state.current_run_id
+        return Candidate(*run, revalidation_id=revalidation_id, current_run_id=current)
+
+
+def _partitions(raw: RawReader, ledger: LedgerReader, selection: Selection) -> Iterator[_Partition]:
+    """Yield what is sealed, partition by partition; the ledger is asked for some thousand runs at a time."""
+    for runs in _some_customers(raw.sealed(selection)):
+        by_key = {key: list(own) for key, own in groupby(runs, key=attrgetter("key"))}
+        chosen = _narrowed(selection, by_key)
+        states = {state.key: state for state in ledger.states(chosen)}
+        judged: dict[PartitionKey, set[RunId]] = defaultdict(set)
+        for key, run_id in ledger.judged_runs(chosen):
+            judged[key].add(run_id)
+        for key, own in by_key.items():
+            state = states.get(key) or PartitionState.pending(key)
+            if selection.statuses is None or state.status in selection.statuses:
+                yield _Partition(state, own, judged.get(key, _NONE))
+
+
+def _some_customers(runs: Iterable[SealedRun]) -> Iterator[list[SealedRun]]:
+    """Cut runs, which come in key order, into pieces of some thousand; each has all of its customers."""
+    piece: list[SealedRun] = []
+    for _, own in groupby(runs, key=lambda run: (run.key.source, run.key.customer_id)):
+        piece += own
+        if len(piece) >= _RUNS_AT_ONCE:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
+
+
+def _narrowed(selection: Selection, keys: Collection[PartitionKey]) -> Selection:
+    """Choose what the ledger has of the customers of some partitions."""
     if selection.keys:
-        states = map(ledger.state, sorted(set(selection.keys)))
-        return (state for state in states if state.status is Status.SUCCESS)
-    return ledger.states(**selection.filters, status=Status.SUCCESS)
-
-
-def _sealed(raw: RawStore, selection: Selection) -> Iterator[tuple[PartitionKey, RunId, int]]:
-    found = _sealed_of_keys(raw, selection.keys) if selection.keys else _sealed_by_filters(raw, selection)
-    return (each for each in found if selection.run_id in (None, each[1]))
-
-
-def _sealed_by_filters(raw: RawStore, selection: Selection) -> Iterator[tuple[PartitionKey, RunId, int]]:
-    return raw.sealed_sizes(
-        source=selection.source,
-        query_name=selection.query_name,
-        customers=None if selection.customer_id is None else [selection.customer_id],
+        return Selection(keys=keys)
+    return Selection(
+        source={key.source for key in keys},
+        customers={key.customer_id for key in keys},
+        queries=selection.queries,
         since=selection.since,
         until=selection.until,
     )
 
 
-def _sealed_of_keys(raw: RawStore, keys: Sequence[PartitionKey]) -> Iterator[tuple[PartitionKey, RunId, int]]:
-    for key in sorted(set(keys)):
-        for run_id in raw.runs(key):
-            try:
-                yield key, run_id, raw.payload_size(key, run_id)
-            except NotFound:
-                yield key, run_id, 0  # sealed, but its payload is gone: the verdict will say so
+def _with_status(selection: Selection, status: Status) -> Selection:
+    return replace(selection, statuses=(status,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sealbook.model import PartitionKey, PartitionState, RunId, Severity, Verdict
@@ -10,7 +11,7 @@ from sealbook.model import PartitionKey, PartitionState, RunId, Severity, Verdic
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A verdict, and the partition's state after it; no state if it was only a rehearsal."""
+    """A verdict, and the partition's state after it; no state if nothing was written."""
 
     verdict: Verdict
     state: PartitionState | None
@@ -35,29 +36,34 @@ MAX_REJECTED_SHOWN = 5
 
 
 @dataclass
-class Tally:
-    """Results, counted as they come."""
+class ValidateOutcome:
+    """What came of a validation, counted as results come."""
 
     accepted: int = 0
     rejected: int = 0
+    superseded: int = 0
     rows: int = 0
     failed_checks: Counter[tuple[str, Severity]] = field(default_factory=Counter)
     """In how many partitions each check failed, by its name and severity."""
     first_rejected: list[Verdict] = field(default_factory=list)
     not_judged: list[NotJudged] = field(default_factory=list)
 
-    def add(self, result: Result) -> None:
-        """Count a result."""
-        if isinstance(result, NotJudged):
-            self.not_judged.append(result)
-            return
-        self.rows += result.rows
+    def add(self, results: Iterable[Result]) -> None:
+        """Count results."""
+        for result in results:
+            if isinstance(result, NotJudged):
+                self.not_judged.append(result)
+            else:
+                self._add(result)
+
+    def _add(self, judged: Judged) -> None:
+        self.rows += judged.rows
         self.failed_checks.update(
-            (check.name, check.severity) for check in result.verdict.checks if not check.passed
+            (check.name, check.severity) for check in judged.verdict.checks if not check.passed
         )
-        if result.verdict.accepted:
+        if judged.verdict.accepted:
             self.accepted += 1
         else:
             self.rejected += 1
             if len(self.first_rejected) < MAX_REJECTED_SHOWN:
-                self.first_rejected.append(result.verdict)
+                self.first_rejected.append(judged.verdict)

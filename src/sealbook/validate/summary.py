@@ -11,7 +11,7 @@ from pyspark.accumulators import AccumulatorParam
 
 from sealbook.model.verdict import MAX_LINES
 from sealbook.rows.offending import OffendingLines
-from sealbook.spark.worker import settle
+from sealbook.spark.garbage import freeze_loaded_modules
 from sealbook.validate.findings import Report
 
 
@@ -30,7 +30,7 @@ class Reports(AccumulatorParam[list[Report]]):
 
 def summarise(rows: Iterable[Sequence[Any]]) -> list[Report]:
     """Sum up rows of ordinal, line, finding, and then for each rule whether the line violates it."""
-    settle()
+    freeze_loaded_modules()
     findings: dict[int, list[bytes]] = defaultdict(list)
     violations: dict[int, dict[int, OffendingLines]] = defaultdict(lambda: defaultdict(OffendingLines))
     for ordinal, line, finding, *violated in rows:

@@ -1,59 +1,93 @@
-"""The validator: from sealed runs to verdicts in the ledger."""
+"""The stage of validation: from sealed runs to verdicts in the ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING
 
-from sealbook.ledger import Ledger
+from sealbook.ledger.contracts import ContractWriter
+from sealbook.ledger.reader import LedgerReader
+from sealbook.ledger.states.verdicts import VerdictWriter
 from sealbook.model.contract import Query
-from sealbook.raw import RawStore
-from sealbook.validate.plan import Plan, Selection, plan_accepted, plan_new
-from sealbook.validate.results import Result
+from sealbook.model.progress import OnProgress, no_progress
+from sealbook.model.selection import Selection
+from sealbook.raw import RawMetadata, RawReader
+from sealbook.validate.plan import (
+    ValidatePlan,
+    Which,
+    plan_accepted,
+    plan_new,
+    plan_rejected,
+    plan_sealed,
+)
+from sealbook.validate.results import Judged, Result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from sealbook.validate.layout import Layout
+    from sealbook.validate.bins import Binning
+
+_PLANS = {Which.NEW: plan_new, Which.ACCEPTED: plan_accepted, Which.REJECTED: plan_rejected}
 
 
 class Validator:
-    """Judges sealed runs by the contracts of their queries, on Spark, which is started when it is needed."""
+    """Judges sealed runs by the contracts of their queries; storage and Spark are opened when needed."""
 
     def __init__(
         self,
-        ledger: Ledger,
-        raw: RawStore,
+        reader: LedgerReader,
+        verdicts: VerdictWriter,
+        contracts: ContractWriter,
+        raw: Callable[[], RawReader],
         queries: Iterable[Query],
         spark: Callable[[], SparkSession],
-        layout: Layout | None = None,
+        binning: Binning | None = None,
     ) -> None:
-        self._ledger = ledger
+        self._reader = reader
+        self._verdicts = verdicts
+        self._contracts = contracts
         self._raw = raw
         self._queries = {(query.source, query.name): query for query in queries}
         self._spark = spark
-        self._layout = layout
+        self._binning = binning
 
-    def plan(self, selection: Selection) -> Plan:
-        """Plan to judge what is new."""
-        return plan_new(self._raw, self._ledger, selection)
+    def plan(self, selection: Selection, which: Which = Which.NEW, *, dry_run: bool = False) -> ValidatePlan:
+        """Plan to judge runs of the partitions that are chosen; a dry run tells the ledger nothing."""
+        return _PLANS[which](self._raw(), self._reader, selection, dry_run=dry_run)
 
-    def plan_again(self, selection: Selection, *, is_rehearsal: bool = False) -> Plan:
-        """Plan to judge again what is accepted; as a rehearsal, the ledger will not hear of it."""
-        return plan_accepted(self._raw, self._ledger, selection, is_rehearsal=is_rehearsal)
+    def plan_sealed(self, seals: Iterable[RawMetadata]) -> ValidatePlan:
+        """Plan to judge what has just been sealed, without listing anything."""
+        return plan_sealed(self._reader, seals)
 
-    def judge(self, plan: Plan) -> Generator[Result, None, None]:
+    def run(
+        self, plan: ValidatePlan, on_progress: OnProgress = no_progress
+    ) -> Generator[list[Result], None, None]:
         """Judge what was planned; results come when their verdicts are in the ledger, batch by batch.
 
         Closing the iterator cancels the job; what is not in the ledger by then is judged the next time.
         ConfigError, before any job runs, if a rule of a query concerned is wrong.
         """
-        yield from plan.gone
+        for batch in self._batches(plan):
+            judged = [result for result in batch if isinstance(result, Judged)]
+            on_progress(
+                len(batch),
+                rows=sum(result.rows for result in judged),
+                size=sum(result.payload_bytes for result in judged),
+            )
+            yield batch
+
+    def _batches(self, plan: ValidatePlan) -> Generator[list[Result], None, None]:
+        if plan.gone:
+            yield list(plan.gone)
         if not plan.candidates:
             return
+        from sealbook.validate.bins import Binning
         from sealbook.validate.judging import Judging
-        from sealbook.validate.layout import Layout
 
         spark = self._spark()
-        layout = self._layout or Layout(spark.sparkContext.defaultParallelism)
-        yield from Judging(self._ledger, self._raw, self._queries, spark, layout, plan).results()
+        binning = self._binning or Binning(spark.sparkContext.defaultParallelism)
+        judging = Judging(self._reader, self._verdicts, self._raw(), self._queries, spark, binning, plan)
+        judging.check_rules()
+        if not plan.dry_run:
+            self._contracts.put_in_force(judging.queries_concerned)
+        yield from judging.batches()

@@ -6,15 +6,10 @@ from collections.abc import Sequence
 
 from sealbook.model import Check, Severity, Verdict
 from sealbook.model.contract import Contract
+from sealbook.rows.problems import CorruptMetadata, CorruptPayload
 from sealbook.validate.contracts import seal_checks_version, validator_version
-from sealbook.validate.evidence import (
-    content_checks,
-    failures,
-    is_flawless,
-    metadata_checks,
-    spoilt_checks,
-)
-from sealbook.validate.findings import Content, CorruptMetadata, Evidence, SpoiltPayload
+from sealbook.validate.evidence import content_checks, failures, metadata_checks, payload_checks
+from sealbook.validate.findings import Content, Evidence
 from sealbook.validate.plan import Candidate
 
 
@@ -24,21 +19,21 @@ class ContractJudge:
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         self._version = validator_version(contract)
-        self._flawless: tuple[Check, ...] | None = None
+        self._hash = contract.hash
 
     def judge(
         self,
         candidate: Candidate,
         evidence: Evidence,
-        finding: Content | SpoiltPayload,
+        finding: Content | CorruptPayload,
         history: Sequence[int],
     ) -> Verdict:
         """Judge a run by the evidence, which comes to `finding`; `history` are the counts of earlier runs."""
-        if isinstance(finding, SpoiltPayload):
-            return _reject(candidate, tuple(spoilt_checks(finding)), self._version)
-        checks = self._checks(finding, evidence, history)
-        if checks is not self._flawless and _is_failed(checks):
-            return _reject(candidate, checks, self._version)
+        if isinstance(finding, CorruptPayload):
+            return self._reject(candidate, tuple(payload_checks(finding)))
+        checks = tuple(content_checks(self._contract, finding, evidence, history))
+        if _is_failed(checks):
+            return self._reject(candidate, checks)
         return Verdict.accept(
             candidate.key,
             candidate.run_id,
@@ -47,29 +42,25 @@ class ContractJudge:
             validator_version=self._version,
             checks=checks,
             revalidation_id=candidate.revalidation_id,
+            contract_hash=self._hash,
         )
 
-    def _checks(self, content: Content, evidence: Evidence, history: Sequence[int]) -> tuple[Check, ...]:
-        """Make the checks of a run; those of nearly all runs are the same, and are made once."""
-        is_usual = is_flawless(self._contract, content, evidence, history)
-        if is_usual and self._flawless is not None:
-            return self._flawless
-        checks = tuple(content_checks(self._contract, content, evidence, history))
-        if is_usual:
-            self._flawless = checks
-        return checks
+    def _reject(self, candidate: Candidate, checks: tuple[Check, ...]) -> Verdict:
+        return _reject(candidate, checks, self._version, self._hash)
 
 
 def _is_failed(checks: Sequence[Check]) -> bool:
     return any(not check.passed and check.severity is Severity.ERROR for check in checks)
 
 
-def reject_corrupt_metadata(candidate: Candidate, finding: CorruptMetadata) -> Verdict:
+def reject_corrupt_metadata(candidate: Candidate, corrupt: CorruptMetadata) -> Verdict:
     """Reject a run by its seal alone, for which no contract is needed."""
-    return _reject(candidate, tuple(metadata_checks(finding)), seal_checks_version())
+    return _reject(candidate, tuple(metadata_checks(corrupt)), seal_checks_version())
 
 
-def _reject(candidate: Candidate, checks: tuple[Check, ...], version: str) -> Verdict:
+def _reject(
+    candidate: Candidate, checks: tuple[Check, ...], version: str, contract_hash: str | None = None
+) -> Verdict:
     return Verdict.reject(
         candidate.key,
         candidate.run_id,
@@ -77,4 +68,5 @@ def _reject(candidate: Candidate, checks: tuple[Check, ...], version: str) -> Ve
         validator_version=version,
         checks=checks,
         revalidation_id=candidate.revalidation_id,
+        contract_hash=contract_hash,
     )

@@ -18,6 +18,7 @@ from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.pointers.removals import ABANDONED_AFTER
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.publication import Artifact
+from sealbook.model.selection import Selection
 from sealbook.warehouse.layout import DRAFTS, location_of, parse_location
 from sealbook.warehouse.store import ArtifactStore
 
@@ -83,9 +84,11 @@ class Cleanup:
     def _orphans(self) -> Iterator[Artifact]:
         """Yield the artifacts in the storage that the ledger knows no load of."""
         for table in self._tables():
-            source, query_name = table.split("/")
             found = dict(_artifacts_below(self._artifacts.sizes(table)))
-            for record in self._pointers.load_records(source=source, query_name=query_name):
+            if not found:
+                continue  # nor need its name be one that the ledger could know
+            source, query_name = table.split("/")
+            for record in self._pointers.load_records(Selection(source=source, queries=query_name)):
                 found.pop(record.location, None)
             yield from found.values()
 

@@ -11,7 +11,7 @@ from threading import local
 import pyarrow as pa
 
 from sealbook.errors import NotFound
-from sealbook.storage import Medium, open_medium, translated
+from sealbook.storage import Storage, open_storage, translated
 
 _READ_WHOLE_BYTES = 1024 * 1024
 
@@ -20,29 +20,29 @@ class PartFiles:
     """Files below the root of a warehouse. Pickles as its URL, for workers."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
-        self.folder = None if "://" in url else Path(url)
-        self._medium = None if self.folder is not None else open_medium("warehouse", url)[1]
+        self.url, self._storage = open_storage("warehouse", url)
 
     def __reduce__(self) -> tuple[object, ...]:
         return PartFiles, (self.url,)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of this machine that the files lie below; None for an object store."""
+        return self._storage.folder
 
     def open(self, path: str, size: int) -> pa.NativeFile:
         """Open a file of about this size: a small one is fetched at once, a large one as it is read."""
         if size >= _READ_WHOLE_BYTES:
             return self.open_lazily(path)
-        with _named(path):
-            if self._medium is None:
-                return pa.BufferReader(self.local_path(path).read_bytes())
-            data = self._medium.get(path)
+        data = self._storage.get(path)
         if data is None:
             raise _gone(path)
         return pa.BufferReader(data)
 
     def open_lazily(self, path: str) -> pa.NativeFile:
         """Open a file whose bytes are fetched when they are asked for, by any number of threads."""
-        if self._medium is not None:
-            return pa.PythonFile(_RemoteFile(self._medium, path), mode="r")
+        if self.folder is None:
+            return pa.PythonFile(_RemoteFile(self._storage, path), mode="r")
         with _named(path):
             return pa.OSFile(str(self.local_path(path)))
 
@@ -72,8 +72,8 @@ def _gone(path: str) -> NotFound:
 class _RemoteFile(io.RawIOBase):
     """An object, read by ranges. Each thread has a position of its own: Arrow seeks, and then reads."""
 
-    def __init__(self, medium: Medium, path: str) -> None:
-        self._medium = medium
+    def __init__(self, storage: Storage, path: str) -> None:
+        self._storage = storage
         self._path = path
         self._size: int | None = None
         self._thread = local()
@@ -96,7 +96,7 @@ class _RemoteFile(io.RawIOBase):
 
     def size(self) -> int:
         if self._size is None:
-            self._size = self._medium.size(self._path)
+            self._size = self._storage.size(self._path)
             if self._size is None:
                 raise _gone(self._path)
         return self._size
@@ -107,6 +107,6 @@ class _RemoteFile(io.RawIOBase):
         if start >= end:
             return b""
         with _named(self._path):
-            data = self._medium.get_range(self._path, start, end)
+            data = self._storage.get_range(self._path, start, end)
         self._thread.position = start + len(data)
         return data

@@ -7,15 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
-from typing import Unpack
 
 import pyarrow as pa
 import pyarrow.parquet
 
 from sealbook.errors import SealbookError
-from sealbook.ledger.pointers import PointerFilters, Pointers
+from sealbook.ledger.pointers import PointerReader
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.publication import LoadRecord
+from sealbook.model.selection import Selection
 from sealbook.warehouse.encoding import digest_of
 from sealbook.warehouse.layout import is_part, part_paths
 from sealbook.warehouse.store import ArtifactStore
@@ -46,18 +46,18 @@ class Verified:
 class Verification:
     """Looks at everything that must be there, and believes nothing that it has not read."""
 
-    def __init__(self, pointers: Pointers, artifacts: ArtifactStore) -> None:
+    def __init__(self, pointers: PointerReader, artifacts: ArtifactStore) -> None:
         self._pointers = pointers
         self._artifacts = artifacts
 
-    def pointers(self, **filters: Unpack[PointerFilters]) -> Iterator[Mismatch]:
+    def pointers(self, selection: Selection) -> Iterator[Mismatch]:
         """Yield where pointers do not mirror states. A load resolves what is merely behind."""
-        for each in self._pointers.differences(**filters):
+        for each in self._pointers.differences(selection):
             yield Mismatch(each.key, None, f"pointer {each.field}", each.state, each.pointer)
 
-    def artifacts(self, **filters: Unpack[PointerFilters]) -> Iterator[Verified]:
+    def artifacts(self, selection: Selection) -> Iterator[Verified]:
         """Re-read every artifact that must exist, several at once."""
-        records = self._pointers.load_records(**filters)
+        records = self._pointers.load_records(selection)
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="verify") as pool:
             while window := list(islice(records, _WINDOW)):
                 yield from pool.map(self._verify, window)

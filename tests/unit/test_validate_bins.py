@@ -1,4 +1,4 @@
-"""How runs are laid out over tasks."""
+"""How runs are divided among tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealbook.rows.units import Digest, Slice
-from sealbook.validate.layout import Layout
+from sealbook.validate.bins import Binning
 from sealbook.validate.plan import Candidate
 from tests.support.validation import RUN, key
 
@@ -19,7 +19,7 @@ def candidates(sizes: list[int]) -> list[tuple[int, Candidate]]:
 
 @given(SIZES, st.integers(1, 8))
 def test_each_run_is_in_one_bin_and_no_bin_is_empty(sizes: list[int], cores: int) -> None:
-    bins = Layout(cores).bins(candidates(sizes))
+    bins = Binning(cores).bins(candidates(sizes))
 
     assert [unit.ordinal for units in bins for unit in units] == list(range(len(sizes)))
     assert all(bins)
@@ -28,7 +28,7 @@ def test_each_run_is_in_one_bin_and_no_bin_is_empty(sizes: list[int], cores: int
 def test_each_bin_has_an_equal_share_of_what_is_left() -> None:
     """So the last are small, and cores that take one after the other end together."""
     sizes = [number % 7 * 10_000 for number in range(2_000)]
-    bins = Layout(cores=4).bins(candidates(sizes))
+    bins = Binning(cores=4).bins(candidates(sizes))
 
     weights = [sum(sizes[unit.ordinal] + 32 * 1024 for unit in units) for units in bins]
     left = [sum(weights[number:]) for number in range(len(weights))]
@@ -41,7 +41,7 @@ def test_each_bin_has_an_equal_share_of_what_is_left() -> None:
 
 @given(SIZES, st.integers(2, 8))
 def test_cores_that_take_bin_after_bin_end_within_one_small_bin(sizes: list[int], cores: int) -> None:
-    bins = Layout(cores).bins(candidates(sizes))
+    bins = Binning(cores).bins(candidates(sizes))
 
     busy_until = [0] * cores
     for units in bins:
@@ -51,20 +51,20 @@ def test_cores_that_take_bin_after_bin_end_within_one_small_bin(sizes: list[int]
 
 
 def test_many_small_runs_are_few_tasks_and_large_ones_do_not_share() -> None:
-    small = Layout(cores=2).bins(candidates([1_000] * 300))
-    large = Layout(cores=2).bins(candidates([60 * 1024 * 1024] * 3))
+    small = Binning(cores=2).bins(candidates([1_000] * 300))
+    large = Binning(cores=2).bins(candidates([60 * 1024 * 1024] * 3))
 
     assert 2 <= len(small) <= 10
     assert [len(units) for units in large] == [1, 1, 1]
 
 
 def test_a_large_payload_is_cut_into_slices_and_its_digest() -> None:
-    layout = Layout(cores=2, sliced_above=100, slice_bytes=40)
+    binning = Binning(cores=2, sliced_above=100, slice_bytes=40)
     [(ordinal, candidate)] = candidates([101])
-    assert layout.is_sliced(candidate)
-    assert not layout.is_sliced(Candidate(key(), RUN, 100))
+    assert binning.is_sliced(candidate)
+    assert not binning.is_sliced(Candidate(key(), RUN, 100))
 
-    units = [unit for [unit] in layout.slices([(ordinal, candidate)])]
+    units = [unit for [unit] in binning.slices([(ordinal, candidate)])]
 
     assert units == [
         Slice(0, key(0), RUN, 0, 0, 40),

@@ -1,12 +1,12 @@
-"""How runs are laid out over tasks: bins that keep all cores busy, and slices of large payloads."""
+"""How runs are divided among tasks: bins that keep all cores busy, and slices of large payloads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sealbook.rows.blocks import BLOCK_BYTES
 from sealbook.rows.units import Digest, Slice, Unit
-from sealbook.spark.raw_source import BLOCK_BYTES
 from sealbook.validate.plan import Candidate
 
 SLICED_ABOVE = 64 * 1024 * 1024
@@ -18,7 +18,7 @@ _BYTES_A_FILE = 32 * 1024  # what opening a file costs, in bytes that could be r
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class Binning:
     """How large bins, slices and blocks are, and above which size a payload is sliced."""
 
     cores: int
@@ -28,7 +28,7 @@ class Layout:
     block_bytes: int = BLOCK_BYTES
 
     def bins(self, candidates: Sequence[tuple[int, Candidate]]) -> list[list[Unit]]:
-        """Lay out whole payloads, each given with its ordinal.
+        """Divide whole payloads, each given with its ordinal.
 
         Each bin gets a core's share of what is left, so that the last ones are small: then all cores end at
         about the same time, and few verdicts are left to be written when they do. None is so small that to
@@ -49,7 +49,7 @@ class Layout:
         return bins
 
     def slices(self, candidates: Iterable[tuple[int, Candidate]]) -> list[list[Unit]]:
-        """Lay out large payloads: a bin for each slice, and one for each digest."""
+        """Divide large payloads: a bin for each slice, and one for each digest."""
         return [[unit] for ordinal, candidate in candidates for unit in self._slices(ordinal, candidate)]
 
     def _slices(self, ordinal: int, candidate: Candidate) -> Iterable[Unit]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 from sealbook.config import SourceSettings
 from sealbook.errors import ConfigError, InvalidInput
-from sealbook.extract.planning import plan_keys, spread
+from sealbook.extract.plan import deal, plan_extraction
 from sealbook.model import PartitionKey
+from sealbook.model.selection import Selection
 from tests.support.extraction import demo_queries
 
 FIRST, LAST = date(2026, 2, 27), date(2026, 3, 1)
@@ -24,7 +26,7 @@ QUERIES = len(demo_queries())
 
 
 def test_plan_is_customers_by_queries_by_days_of_every_source() -> None:
-    plan = plan_keys(SOURCES, FIRST, LAST)
+    plan = plan_extraction(SOURCES, Selection(since=FIRST, until=LAST)).keys
 
     assert {source: len(keys) for source, keys in plan.items()} == {
         "demo": 2 * QUERIES * 3,
@@ -35,11 +37,15 @@ def test_plan_is_customers_by_queries_by_days_of_every_source() -> None:
 
 
 def test_plan_keeps_to_what_is_named_and_drops_sources_that_have_none_of_it() -> None:
-    assert plan_keys(SOURCES, LAST, LAST, customers=["a"], queries=["campaign_daily"]) == {
-        "demo": [PartitionKey("demo", "a", "campaign_daily", LAST)]
-    }
-    assert list(plan_keys(SOURCES, LAST, LAST, customers=["b"])) == ["demo", "other"]
-    assert list(plan_keys(SOURCES, LAST, LAST, source="other")) == ["other"]
+    one = PartitionKey("demo", "a", "campaign_daily", LAST)
+    assert planned(customers=["a"], queries=["campaign_daily"]) == {"demo": [one]}
+    assert list(planned(customers=["b"])) == ["demo", "other"]
+    assert list(planned(source="other")) == ["other"]
+    assert plan_extraction(SOURCES, Selection(keys=[one])).keys == {"demo": [one]}
+
+
+def planned(**chosen: Any) -> dict[str, list[PartitionKey]]:
+    return plan_extraction(SOURCES, Selection(**chosen, since=LAST, until=LAST)).keys
 
 
 @pytest.mark.parametrize(
@@ -49,21 +55,24 @@ def test_plan_keeps_to_what_is_named_and_drops_sources_that_have_none_of_it() ->
         ({"customers": ["a", "zz"]}, "customer zz"),
         ({"source": "demo", "customers": ["c"]}, "customer c"),
         ({"queries": ["no_such_query"]}, "query no_such_query"),
+        ({"keys": [PartitionKey("demo", "zz", "campaign_daily", LAST)]}, "customer zz"),
     ],
 )
-def test_what_is_not_configured_is_refused_by_name(wanted: dict[str, object], named: str) -> None:
+def test_what_is_not_configured_is_refused_by_name(wanted: dict[str, Any], named: str) -> None:
+    days: dict[str, Any] = {} if "keys" in wanted else {"since": FIRST, "until": LAST}
     with pytest.raises(ConfigError, match=named) as refusal:
-        plan_keys(SOURCES, FIRST, LAST, **wanted)  # type: ignore[arg-type]
+        plan_extraction(SOURCES, Selection(**wanted, **days))
     assert "Configured are" in str(refusal.value.remedy)
 
 
-def test_days_the_wrong_way_round_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="2026-03-01"):
-        plan_keys(SOURCES, LAST, FIRST)
+@pytest.mark.parametrize("days", [{}, {"since": FIRST}, {"until": LAST}])
+def test_days_must_be_said(days: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="since and until"):
+        plan_extraction(SOURCES, Selection(**days))
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 9))
-def test_spread_is_complete_balanced_and_gives_every_account_to_all_tasks(
+def test_dealing_is_complete_balanced_and_gives_every_account_to_all_tasks(
     sizes: list[int], tasks: int
 ) -> None:
     keys = [
@@ -72,7 +81,7 @@ def test_spread_is_complete_balanced_and_gives_every_account_to_all_tasks(
         for day in range(size)
     ]
 
-    dealt = spread(keys, tasks)
+    dealt = deal(keys, tasks)
 
     assert sorted(key for task in dealt for key in task) == sorted(keys)
     assert max(map(len, dealt)) - min(map(len, dealt)) <= 1
@@ -89,6 +98,6 @@ def test_accounts_take_turns_within_a_task() -> None:
         for day in range(1, 11)
     ]
 
-    for task in spread(keys, 2):
+    for task in deal(keys, 2):
         first_round = Counter(key.customer_id for key in task[:3])
         assert set(first_round.values()) == {1}
