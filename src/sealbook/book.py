@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Generator, Iterable
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Self
+
+from sealbook.config import Settings, check_selection, find_query
+from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
     from datetime import date
@@ -14,39 +16,41 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from sealbook.config import Settings
-    from sealbook.extract.results import Extracted
-    from sealbook.ledger import Ledger
-    from sealbook.ledger.pointers import PointerFilters
-    from sealbook.load.loader import Loader
-    from sealbook.load.results import Loaded
-    from sealbook.model import PartitionKey, RunId
+    from sealbook.extract.results import Extracted, ExtractOutcome
+    from sealbook.ledger import Ledger, LedgerReader
+    from sealbook.load.results import Loaded, LoadOutcome
+    from sealbook.model import RunId
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
-    from sealbook.raw import RawStore
-    from sealbook.read.plan import Filters, ReadPlan
-    from sealbook.validate import Validator
+    from sealbook.pipeline import Pipeline, RunOutcome, StageBatch
+    from sealbook.raw import RawReader
+    from sealbook.read.plan import ReadPlan
+    from sealbook.validate.plan import ValidatePlan, Which
+    from sealbook.validate.results import Result, ValidateOutcome
+
+EVERYTHING = Selection()
 
 
-class Book:
-    """A configured book. Use it as a context manager, or close it."""
+class _Readable:
+    """What both sides of a book have: settings, raw partitions, Spark, and what is published."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
-    @cached_property
-    def ledger(self) -> Ledger:
-        """The state of every partition."""
-        from sealbook.ledger import open_ledger
+    @property
+    def _reads(self) -> LedgerReader:
+        raise NotImplementedError
 
-        return open_ledger(self.settings.ledger)
+    def close(self) -> None:
+        """Close what was opened."""
+        raise NotImplementedError
 
     @cached_property
-    def raw(self) -> RawStore:
+    def raw(self) -> RawReader:
         """The sealed raw partitions."""
-        from sealbook.raw import RawStore
+        from sealbook.raw import RawReader
 
-        return RawStore.open(self.settings.raw)
+        return RawReader.open(self.settings.raw)
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -55,64 +59,16 @@ class Book:
 
         return spark_session(self.settings.spark)
 
-    def extract(
-        self, plan: Mapping[str, Sequence[PartitionKey]], run_id: RunId
-    ) -> Generator[list[Extracted], None, None]:
-        """Extract partitions, given by source, as part of a run; yield results as they come."""
-        from sealbook.chronicle import steps_of
-        from sealbook.extract.extractor import Extractor
-        from sealbook.extract.job import extract
-        from sealbook.model.pipeline_events import PipelineStep
-
-        sealed = 0
-        with steps_of(self.ledger.run_store, PipelineStep.EXTRACT, [run_id]) as steps:
-            for name, keys in plan.items():
-                source = self.settings.sources[name]
-                extractor = Extractor(
-                    run_id=run_id,
-                    source_name=name,
-                    queries=source.queries,
-                    raw_url=self.settings.raw,
-                    options=source.options,
-                    limits=source.limits,
-                )
-                with closing(extract(self.spark, extractor, keys)) as batches:
-                    for batch in batches:
-                        steps.tell_extracted(batch)
-                        sealed += sum(result.seal is not None for result in batch)
-                        yield batch
-            if not sealed:
-                steps.fail_runs([run_id], "no partition could be extracted")
-
     @property
-    def validator(self) -> Validator:
-        """The validator, which judges what is sealed."""
-        from sealbook.validate import Validator
+    def queries(self) -> list[Query]:
+        """Every configured query."""
+        return [query for source in self.settings.sources.values() for query in source.queries.values()]
 
-        return Validator(self.ledger, self.raw, self._queries, lambda: self.spark)
-
-    @property
-    def loader(self) -> Loader:
-        """The loader, which publishes what is accepted."""
-        from sealbook.load.loader import Loader
-
-        return Loader(
-            self.ledger.pointers,
-            self._queries,
-            lambda: self.spark,
-            raw_url=self.settings.raw,
-            warehouse_url=self.settings.warehouse,
+    def check(self, selection: Selection) -> None:
+        """Refuse names that are neither configured nor known to the ledger."""
+        check_selection(
+            self.settings.sources, selection, lambda what, name: self._reads.knows(**{what: name})
         )
-
-    def load(
-        self, *, again: bool = False, **filters: Unpack[PointerFilters]
-    ) -> Generator[list[Loaded], None, None]:
-        """Publish what is accepted and hide what is not any more; yield results as they come.
-
-        `again` also stages published artifacts that are missing or damaged.
-        """
-        loader = self.loader
-        return loader.load(loader.plan(again=again, **filters))
 
     def read(
         self,
@@ -122,15 +78,21 @@ class Book:
         source: str | None = None,
         columns: Iterable[str] | None = None,
         scan: str = "auto",
-        **filters: Unpack[Filters],
+        customers: str | Collection[str] | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        runs: str | Collection[str] | None = None,
+        strict: bool = False,
+        cut: str | None = None,
     ) -> DataFrame:
         """Return what is published of a query as a Spark DataFrame, as of now or of a cut (R-CON-1).
 
-        Filters: `customers`, `since`, `until`, `runs`; `strict` leaves out what is behind; `cut` is a token.
+        `strict` leaves out what is behind; `cut` is a token; a `scan` is chosen by itself.
         """
         from sealbook.read.frame import read_frame
 
-        plan = self._plan_read(query_name, source, columns, filters)
+        chosen = Selection(customers=customers, since=since, until=until, runs=runs)
+        plan = self._plan_read(query_name, source, chosen, columns, strict=strict, cut=cut)
         return read_frame(spark or self.spark, self.settings.warehouse, plan, scan)
 
     def table(
@@ -139,13 +101,19 @@ class Book:
         *,
         source: str | None = None,
         columns: Iterable[str] | None = None,
-        **filters: Unpack[Filters],
+        customers: str | Collection[str] | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        runs: str | Collection[str] | None = None,
+        strict: bool = False,
+        cut: str | None = None,
     ) -> pa.Table:
         """Return the same as an Arrow table, without Spark."""
         from sealbook.read.table import read_table
         from sealbook.warehouse.part_files import PartFiles
 
-        plan = self._plan_read(query_name, source, columns, filters)
+        chosen = Selection(customers=customers, since=since, until=until, runs=runs)
+        plan = self._plan_read(query_name, source, chosen, columns, strict=strict, cut=cut)
         return read_table(PartFiles(self.settings.warehouse), plan)
 
     def sql(self, text: str, *, strict: bool = False, cut: str | None = None) -> pa.Table:
@@ -154,16 +122,16 @@ class Book:
         from sealbook.warehouse.part_files import PartFiles
 
         files = PartFiles(self.settings.warehouse)
-        return run_sql(text, self.ledger.pointers, self.settings.sources, files, strict=strict, cut=cut)
+        return run_sql(text, self._reads.pointers, self.settings.sources, files, strict=strict, cut=cut)
 
     def coverage(
         self,
         query_name: str,
         *,
         source: str | None = None,
-        customers: Collection[str] | None = None,
-        since: date | None = None,
-        until: date | None = None,
+        customers: str | Collection[str] | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
         strict: bool = False,
         cut: str | None = None,
     ) -> list[Coverage]:
@@ -171,41 +139,29 @@ class Book:
 
         By default: all customers, from the first day to the last that the ledger knows.
         """
-        from sealbook.read.plan import check_span, find_query
         from sealbook.status.coverage import coverage_of
 
-        check_span(since, until)
         query = find_query(self.settings.sources, query_name, source)
-        settings = self.settings.sources[query.source]
-        return coverage_of(
-            self.ledger,
-            settings,
-            query,
-            customers=customers,
-            since=since,
-            until=until,
-            strict=strict,
-            cut=cut,
+        chosen = Selection(
+            source=query.source, customers=customers, queries=query_name, since=since, until=until
         )
-
-    @property
-    def _queries(self) -> list[Query]:
-        return [query for source in self.settings.sources.values() for query in source.queries.values()]
+        settings = self.settings.sources[query.source]
+        return coverage_of(self._reads, settings, query, chosen, strict=strict, cut=cut)
 
     def _plan_read(
-        self, query_name: str, source: str | None, columns: Iterable[str] | None, filters: Filters
+        self,
+        query_name: str,
+        source: str | None,
+        selection: Selection,
+        columns: Iterable[str] | None,
+        *,
+        strict: bool,
+        cut: str | None,
     ) -> ReadPlan:
-        from sealbook.read.plan import check_span, find_query, plan_read
+        from sealbook.read.plan import plan_read
 
-        check_span(filters.get("since"), filters.get("until"))
         query = find_query(self.settings.sources, query_name, source)
-        return plan_read(self.ledger.pointers, query, columns=columns, **filters)
-
-    def close(self) -> None:
-        """Close what was opened; the book opens it again when asked to."""
-        ledger: Ledger | None = self.__dict__.pop("ledger", None)
-        if ledger is not None:
-            ledger.close()
+        return plan_read(self._reads.pointers, query, selection, columns=columns, strict=strict, cut=cut)
 
     def __enter__(self) -> Self:
         return self
@@ -214,3 +170,155 @@ class Book:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class BookReader(_Readable):
+    """The side of a book that cannot write: hand this to pages and consumers."""
+
+    def __init__(self, settings: Settings, ledger: LedgerReader) -> None:
+        super().__init__(settings)
+        self.ledger = ledger
+
+    @property
+    def _reads(self) -> LedgerReader:
+        return self.ledger
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self.ledger.close()
+
+
+class Book(_Readable):
+    """A configured book. Use it as a context manager, or close it."""
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The state of every partition."""
+        from sealbook.ledger import open_ledger
+
+        return open_ledger(self.settings.ledger)
+
+    @property
+    def _reads(self) -> LedgerReader:
+        return self.ledger.reader
+
+    @property
+    def reader(self) -> BookReader:
+        """The side of this book that cannot write; it is closed with the book."""
+        return BookReader(self.settings, self.ledger.reader)
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The stages, and the runs that go through them."""
+        from sealbook.extract.extraction import Extraction
+        from sealbook.load.loader import Loader
+        from sealbook.pipeline import Pipeline
+        from sealbook.validate.validator import Validator
+
+        ledger, settings = self.ledger, self.settings
+        return Pipeline(
+            ledger,
+            Extraction(settings.sources, settings.raw, lambda: self.spark),
+            Validator(
+                ledger.reader,
+                ledger.verdicts,
+                ledger.contracts,
+                lambda: self.raw,
+                self.queries,
+                lambda: self.spark,
+            ),
+            Loader(
+                ledger.pointers,
+                self.queries,
+                lambda: self.spark,
+                raw_url=settings.raw,
+                warehouse_url=settings.warehouse,
+            ),
+        )
+
+    def extract(self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None) -> ExtractOutcome:
+        """Fetch every partition that is configured and chosen, and seal it as part of one run."""
+        from sealbook.extract.results import ExtractOutcome
+
+        plan = self.pipeline.extraction.plan(selection)
+        outcome = ExtractOutcome(run_id or self.pipeline.open_run())
+        for batch in self.pipeline.extract(plan, outcome.run_id):
+            outcome.add(batch)
+        return outcome
+
+    def iter_extract(
+        self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None
+    ) -> Generator[list[Extracted], None, None]:
+        """Do the same, and yield results as they come."""
+        plan = self.pipeline.extraction.plan(selection)
+        yield from self.pipeline.extract(plan, run_id or self.pipeline.open_run())
+
+    def validate(
+        self, selection: Selection = EVERYTHING, *, which: Which | str = "new", dry_run: bool = False
+    ) -> ValidateOutcome:
+        """Judge sealed runs of the partitions that are chosen; `which`: new, accepted or rejected ones."""
+        from sealbook.validate.results import ValidateOutcome
+
+        plan = self._plan_validation(selection, which, dry_run=dry_run)
+        outcome = ValidateOutcome(superseded=plan.superseded)
+        for batch in self.pipeline.validate(plan):
+            outcome.add(batch)
+        return outcome
+
+    def iter_validate(
+        self, selection: Selection = EVERYTHING, *, which: Which | str = "new", dry_run: bool = False
+    ) -> Generator[list[Result], None, None]:
+        """Do the same, and yield results as they come."""
+        yield from self.pipeline.validate(self._plan_validation(selection, which, dry_run=dry_run))
+
+    def _plan_validation(self, selection: Selection, which: Which | str, *, dry_run: bool) -> ValidatePlan:
+        from sealbook.validate.plan import Which
+
+        self.check(selection)
+        return self.pipeline.validator.plan(selection, Which(which), dry_run=dry_run)
+
+    def load(self, selection: Selection = EVERYTHING, *, rebuild: bool = False) -> LoadOutcome:
+        """Publish what is accepted of the partitions that are chosen, and hide what is not any more.
+
+        `rebuild` also stages published artifacts that are missing or damaged.
+        """
+        from sealbook.load.results import LoadOutcome
+
+        outcome = LoadOutcome()
+        for batch in self.iter_load(selection, rebuild=rebuild):
+            outcome.add(batch)
+        return outcome
+
+    def iter_load(
+        self, selection: Selection = EVERYTHING, *, rebuild: bool = False
+    ) -> Generator[list[Loaded], None, None]:
+        """Do the same, and yield results as they come."""
+        self.check(selection)
+        yield from self.pipeline.load(self.pipeline.loader.plan(selection, rebuild=rebuild))
+
+    def run(self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None) -> RunOutcome:
+        """Take every partition that is configured and chosen the whole way, as one run."""
+        from sealbook.model import RunStatus
+        from sealbook.pipeline import RunOutcome
+
+        plan = self.pipeline.extraction.plan(selection)
+        outcome = RunOutcome.of(run_id or self.pipeline.open_run())
+        for batch in self.pipeline.run(plan, outcome.run_id):
+            outcome.add(batch)
+        snapshot = self.ledger.run_store.get_snapshot(outcome.run_id)
+        outcome.status = RunStatus.PENDING if snapshot is None else snapshot.status
+        return outcome
+
+    def iter_run(
+        self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None
+    ) -> Generator[StageBatch, None, None]:
+        """Do the same, and yield the results of each stage as they come."""
+        plan = self.pipeline.extraction.plan(selection)
+        yield from self.pipeline.run(plan, run_id or self.pipeline.open_run())
+
+    def close(self) -> None:
+        """Close what was opened; the book opens it again when asked to."""
+        self.__dict__.pop("pipeline", None)
+        ledger: Ledger | None = self.__dict__.pop("ledger", None)
+        if ledger is not None:
+            ledger.close()

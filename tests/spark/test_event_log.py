@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from sealbook.clock import new_run_id
 from sealbook.errors import NotFound
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.model import RunEvent
-from sealbook.model.pipeline_events import (
-    PipelineStep,
-    partition_failed,
-    run_failed,
-    run_started,
-    step_completed,
-    step_started,
-)
+from sealbook.model import RunStatus
+from sealbook.model.failures import ErrorClass
+from sealbook.model.partition_events import PartitionFailed, Stage
+from sealbook.model.step_events import run_ended, run_started, step_completed, step_started
 from sealbook.status.event_log import export_log, fold_log
 from tests.support.extraction import demo_keys
+from tests.support.runs import new_run_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,12 +33,15 @@ def ledger(tmp_path: Path) -> Ledger:
     runs = [new_run_id() for _ in range(RUNS)]
     for number, key in enumerate(demo_keys(customers=4, days=5)):
         for run in runs:
-            begin = [run_started(run), step_started(run, PipelineStep.EXTRACT)] if number == 0 else []
-            failed = partition_failed(key, run, attempt=1, error_class="quota", error="later")
-            opened.run_store.append_events([*begin, failed])
+            begin = [run_started(run), step_started(run, Stage.EXTRACT)] if number == 0 else []
+            failed = PartitionFailed(
+                key=key, run_id=run, attempt="1",
+                failed_stage=Stage.EXTRACT, error_class=ErrorClass.QUOTA, error="later",
+            )  # fmt: skip
+            opened.run_store.append_events([*begin, failed.to_event()])
     for run in runs[::2]:
-        closing: list[RunEvent] = [step_completed(run, PipelineStep.EXTRACT), run_failed(run, error="all")]
-        opened.run_store.append_events([*closing, step_started(run, PipelineStep.LOAD)])
+        closing = [step_completed(run, Stage.EXTRACT), run_ended(run, RunStatus.FAILED, error="all")]
+        opened.run_store.append_events([*closing, step_started(run, Stage.LOAD)])
     return opened
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sealbook.extract.job import extract, results_frame
-from sealbook.extract.results import Ending, ErrorClass
+from sealbook.extract.results import Ending
+from sealbook.model.failures import ErrorClass
 from sealbook.raw import RawStore
 from tests.support.extraction import demo_extractor, demo_keys
 
@@ -34,7 +35,7 @@ def test_every_key_is_extracted_once_and_the_results_are_a_data_frame(
     counted = frame.groupBy("ending", "error_class").count().collect()
     counts = {(row.ending, row.error_class): row["count"] for row in counted}
     assert counts == {("sealed", None): 240, ("failed", "quota"): 40}
-    sealed = {key for key, _ in RawStore.open(extractor.raw_url).sealed()}
+    sealed = {each.key for each in RawStore.open(extractor.raw_url).sealed()}
     assert sealed == {key for key in keys if key.customer_id != "c3"}
 
 
@@ -47,7 +48,7 @@ def test_results_come_while_the_job_runs_and_a_stopped_job_is_finished_by_a_reru
     with closing(extract(spark, extractor, keys, keys_per_task=50)) as batches:
         first = next(batches)
     sealed_by_then = set(store.sealed())
-    assert {result.key for result in first} <= {key for key, _ in sealed_by_then}
+    assert {result.key for result in first} <= {each.key for each in sealed_by_then}
     assert len(sealed_by_then) < len(keys)
 
     again = list(chain.from_iterable(extract(spark, extractor, keys)))
@@ -55,7 +56,7 @@ def test_results_come_while_the_job_runs_and_a_stopped_job_is_finished_by_a_reru
     endings = Counter(result.ending for result in again)
     assert endings[Ending.SKIPPED] >= len(first)
     assert endings[Ending.SKIPPED] + endings[Ending.SEALED] == len(keys)
-    for key, run_id in store.sealed():
+    for key, run_id, _ in store.sealed():
         assert len(store.read(key, run_id).payload()) == store.metadata(key, run_id).payload_bytes
 
 

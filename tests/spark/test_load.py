@@ -17,6 +17,8 @@ from sealbook.ledger import open_ledger
 from sealbook.load import loading, orders
 from sealbook.load.loading import Loading
 from sealbook.load.results import Loaded, LoadEnding
+from sealbook.model.failures import ErrorClass
+from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from sealbook.raw.layout import RunPaths
 from sealbook.warehouse.store import ArtifactStore
@@ -69,9 +71,9 @@ def test_rows_are_those_of_the_payload_in_its_order_with_the_types_of_the_contra
 
 def test_with_nothing_to_do_spark_is_not_started(loaded: Warehouse) -> None:
     loader = loaded.loader(no_spark)
-    plan = loader.plan()
+    plan = loader.plan(Selection())
     assert len(plan) == 0
-    assert list(loader.load(plan)) == []
+    assert list(loader.run(plan)) == []
 
 
 def test_a_new_run_replaces_wholly_and_a_demotion_hides(spark: SparkSession, loaded: Warehouse) -> None:
@@ -99,11 +101,11 @@ def test_progress_counts_every_partition_once_however_it_ends(spark: SparkSessio
     loaded.demote(KEYS[3], loaded.published()[3].run_id)
     heard: list[tuple[int, int, int]] = []
     loader = loaded.loader(lambda: spark)
-    plan = loader.plan(again=True)
+    plan = loader.plan(Selection(), rebuild=True)
 
     results = list(
         chain.from_iterable(
-            loader.load(plan, lambda partitions, *, rows, size: heard.append((partitions, rows, size)))
+            loader.run(plan, lambda partitions, *, rows, size: heard.append((partitions, rows, size)))
         )
     )
 
@@ -126,10 +128,10 @@ def test_authority_that_moves_between_plan_and_swap_is_left_alone_and_reported(
     """R-WH-3."""
     warehouse.accept(KEYS, warehouse.seal(KEYS))
     loader = warehouse.loader(lambda: spark)
-    plan = loader.plan()
+    plan = loader.plan(Selection())
     warehouse.accept([KEY], warehouse.seal([KEY], restatement=1))
 
-    results = {each.key: each for each in chain.from_iterable(loader.load(plan))}
+    results = {each.key: each for each in chain.from_iterable(loader.run(plan))}
 
     assert results[KEY].ending is LoadEnding.SKIPPED
     assert "moved on" in str(results[KEY].reason)
@@ -142,16 +144,25 @@ def test_one_that_cannot_be_staged_leaves_the_others_alone(spark: SparkSession, 
     run_id = warehouse.seal(KEYS)
     warehouse.accept(KEYS[1:], run_id)
     warehouse.accept([KEY], run_id, rows=6)  # not what the payload has
-    spoilt = KEYS[1]
-    payload = Path(warehouse.raw_url) / RunPaths(spoilt, run_id).payload
-    payload.write_bytes(payload.read_bytes().replace(b"MOBILE", b"mobile"))
+    changed, unreadable = (
+        Path(warehouse.raw_url) / RunPaths(key, run_id).payload for key in (KEYS[1], KEYS[2])
+    )
+    changed.write_bytes(changed.read_bytes().replace(b"MOBILE", b"mobile"))
+    unreadable.unlink()
+    unreadable.mkdir()  # reading a folder fails, and not as something missing does
 
     results = warehouse.load(spark)
 
-    assert {key for key, result in results.items() if result.ending is LoadEnding.FAILED} == {KEY, spoilt}
+    failed = {key: result for key, result in results.items() if result.ending is LoadEnding.FAILED}
+    assert {key: result.error_class for key, result in failed.items()} == {
+        KEY: ErrorClass.PERMANENT,
+        KEYS[1]: ErrorClass.PERMANENT,
+        KEYS[2]: ErrorClass.TRANSIENT,
+    }
     assert "accepted with 6" in str(results[KEY].reason)
-    assert "not what was sealed" in str(results[spoilt].reason)
-    assert {each.key for each in warehouse.published()} == set(KEYS[2:])
+    assert "not what was sealed" in str(results[KEYS[1]].reason)
+    assert {each.key for each in warehouse.published()} == set(KEYS[3:])
+    assert all(results[key].error_class is None for key in KEYS[3:])
 
 
 def test_a_schema_version_without_a_contract_is_refused_by_name(
@@ -177,7 +188,7 @@ def test_deleted_artifacts_come_back_with_the_same_bytes_and_the_same_record(
     damaged = loaded.parts(published[5])[0]
     damaged.write_bytes(damaged.read_bytes()[:-1])
 
-    results = loaded.load(spark, again=True)
+    results = loaded.load(spark, rebuild=True)
 
     endings = {each.key: results[each.key].ending for each in published}
     assert set(list(endings.values())[:6]) == {LoadEnding.REBUILT}
@@ -216,7 +227,7 @@ def test_bytes_depend_on_the_payload_alone(
         monkeypatch.setattr(orders, "_PER_TASK", per_task)
         monkeypatch.setattr(loading, "_BATCH", batch)
         folder = warehouse.folder / str(variant)
-        plan = warehouse.loader(lambda: spark).plan(again=True)
+        plan = warehouse.loader(lambda: spark).plan(Selection(), rebuild=True)
         work = Loading(
             warehouse.ledger.pointers,
             {("demo", query.name): query for query in demo_queries().values()},
@@ -255,7 +266,7 @@ def test_a_killed_worker_does_no_harm(
     assert _endings(results.values()) == {LoadEnding.LOADED}
     files = warehouse.files()
     shutil.rmtree(warehouse.url)
-    assert _endings(warehouse.load(spark, again=True).values()) == {LoadEnding.REBUILT}
+    assert _endings(warehouse.load(spark, rebuild=True).values()) == {LoadEnding.REBUILT}
     assert warehouse.files() == files
     warehouse.check_intact()
 
@@ -267,7 +278,7 @@ def test_a_load_that_is_stopped_keeps_what_it_published_and_the_next_does_the_re
     monkeypatch.setattr(loading, "_BATCH", 1)
     warehouse.accept(KEYS, warehouse.seal(KEYS))
     loader = warehouse.loader(lambda: spark)
-    batches = loader.load(loader.plan())
+    batches = loader.run(loader.plan(Selection()))
     first = next(batches)
     batches.close()
 

@@ -20,6 +20,7 @@ from sealbook.errors import Irreconcilable
 from sealbook.load.loader import Loader
 from sealbook.load.results import LoadEnding
 from sealbook.model import PartitionKey
+from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from tests.support.ledger import accept, run_id
 from tests.support.published import QUERY, SOURCE, key, open_book
@@ -61,7 +62,7 @@ class Versions:
             raw_url=self.raw.url,
             warehouse_url=self.book.settings.warehouse,
         )
-        return {each.key: each.ending for each in chain.from_iterable(loader.load(loader.plan()))}
+        return {each.key: each.ending for each in chain.from_iterable(loader.run(loader.plan(Selection())))}
 
     def rows(self) -> list[dict[str, Any]]:
         """Read all that is published, and see that both of Spark's scans give the same."""
@@ -91,7 +92,10 @@ def test_another_version_replaces_and_both_live_side_by_side(versions: Versions)
         {"schema_version": "2", "clicks": 2**40, "name": "x", "old": None},
         {"schema_version": "1", "clicks": 7, "name": None, "old": True},
     ]
-    assert [each.location.split("/")[2] for each in versions.book.ledger.pointers.published(QUERY)] == [
+    assert [
+        each.location.split("/")[2]
+        for each in versions.book.ledger.pointers.published(Selection(queries=QUERY))
+    ] == [
         "schema_version=2",
         "schema_version=1",
     ]

@@ -11,7 +11,9 @@ import pytest
 
 from sealbook.book import Book
 from sealbook.errors import InvalidInput, Irreconcilable
+from sealbook.model.selection import Selection
 from sealbook.read.frame import Scan, quicker_scan, register
+from sealbook.warehouse.part_files import PartFiles
 from tests.support.books import CATALOGUE, SETTINGS, changed, write_book
 from tests.support.ledger import KEY, accept, reject, run_id
 from tests.support.published import (
@@ -109,12 +111,14 @@ def test_an_unknown_scan_is_refused(book: Book, spark: SparkSession) -> None:
         book.read(QUERY, spark=spark, scan="fast")
 
 
-def test_few_or_large_files_are_for_sparks_own_scan(book: Book) -> None:
-    [one, *_] = book.ledger.pointers.published(QUERY)
-    assert quicker_scan("/folder", [one] * 10) is Scan.PARQUET
-    assert quicker_scan("/folder", [one] * 1_000) is Scan.SOURCE
-    assert quicker_scan("/folder", [one._replace(bytes=2**26)] * 1_000) is Scan.PARQUET
-    assert quicker_scan("s3://bucket", [one] * 10) is Scan.SOURCE
+def test_few_or_large_files_are_for_sparks_own_scan(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    folder, bucket = PartFiles(book.settings.warehouse), PartFiles("s3://bucket")
+    [one, *_] = book.ledger.pointers.published(Selection(queries=QUERY))
+    assert quicker_scan(folder, [one] * 10) is Scan.PARQUET
+    assert quicker_scan(folder, [one] * 1_000) is Scan.SOURCE
+    assert quicker_scan(folder, [one._replace(bytes=2**26)] * 1_000) is Scan.PARQUET
+    assert quicker_scan(bucket, [one] * 10) is Scan.SOURCE
 
 
 @pytest.fixture
@@ -148,7 +152,7 @@ def test_the_format_plans_each_query_from_the_ledger(
     count = "select count(*) n, min(run_id) r from campaigns where logical_date = date'2026-01-02'"
     assert tuple(spark.sql(count).first() or ()) == (10, run_id(1))
     # What the filter leaves out is not even opened.
-    for each in book.ledger.pointers.published(QUERY, since=keys[2].logical_date):
+    for each in book.ledger.pointers.published(Selection(queries=QUERY, since=keys[2].logical_date)):
         (Path(warehouse) / each.location / "part-00000.parquet").unlink()
     assert tuple(spark.sql(count).first() or ()) == (10, run_id(1))
     publish(book.ledger, warehouse, keys[1:2], version="1", run=2, rows=4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,9 @@ import pytest
 
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.model import Status
-from sealbook.validate import Judged, Selection
-from sealbook.validate.layout import Layout
+from sealbook.model.selection import Selection
+from sealbook.validate import Judged
+from sealbook.validate.bins import Binning
 from tests.support.gates import Gate
 from tests.support.validation import Bench, key, payload_file, rows
 
@@ -25,14 +26,14 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 RUNS = 12
 GATED = key("c0")
-A_TASK_EACH = Layout(2, bin_bytes=1)
+A_TASK_EACH = Binning(2, bin_bytes=1)
 
 
 @pytest.fixture
 def bench(spark: SparkSession, tmp_path: Path) -> Iterator[Bench]:
     """Some good partitions, a task for each."""
     with open_ledger(f"sqlite:///{tmp_path}/book.db") as ledger:
-        bench = Bench(tmp_path / "raw", ledger, spark, layout=A_TASK_EACH)
+        bench = Bench(tmp_path / "raw", ledger, spark, binning=A_TASK_EACH)
         for number in range(RUNS):
             bench.seal(key(f"c{number}"), rows(5))
         yield bench
@@ -63,7 +64,7 @@ def test_a_killed_worker_is_replaced_and_no_attempt_counts_twice(bench: Bench, g
 
 def test_verdicts_are_in_the_ledger_while_the_job_runs(bench: Bench, gate: Gate) -> None:
     """A lost driver loses little."""
-    results = bench.validator.judge(bench.validator.plan(Selection()))
+    results = chain.from_iterable(bench.validator.run(bench.validator.plan(Selection())))
     early = list(islice(results, RUNS - 1))
 
     assert all(isinstance(result, Judged) for result in early)
@@ -77,7 +78,7 @@ def test_verdicts_are_in_the_ledger_while_the_job_runs(bench: Bench, gate: Gate)
 
 
 def test_a_stopped_validation_is_resumed_by_the_next(bench: Bench, gate: Gate) -> None:
-    with closing(bench.validator.judge(bench.validator.plan(Selection()))) as results:
+    with closing(bench.validator.run(bench.validator.plan(Selection()))) as results:
         next(results)
     judged_by_then = sum(attempts(bench.ledger))
     gate.open()

@@ -152,7 +152,7 @@ def test_a_rehearsal_shows_the_same_and_writes_nothing(bench: Bench) -> None:
     bench.validate()
     before = ledger_content(bench.ledger)
     bench.queries = (query(STRICTER),)
-    outcome = bench.validate_again(is_rehearsal=True)
+    outcome = bench.validate_again(dry_run=True)
 
     assert outcome.failed(key("a")) == {"no_ten_clicks": (2, (1, 2))}
     assert outcome.verdict(key("b")).accepted

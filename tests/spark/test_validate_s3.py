@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
-from sealbook.validate import Judged, NotJudged, Result, Selection, Validator
-from sealbook.validate.layout import Layout
+from sealbook.validate import Judged, NotJudged, Result
+from sealbook.validate.bins import Binning
 from tests.support.s3 import Fault, S3Server, seal_rows
-from tests.support.validation import CONTRACT, RUN, key, query, row, rows
+from tests.support.validation import CONTRACT, RUN, key, new_validator, query, row, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-SLICED = Layout(2, sliced_above=1_000, slice_bytes=700)
+SLICED = Binning(2, sliced_above=1_000, slice_bytes=700)
 
 
 @pytest.fixture
@@ -46,15 +48,17 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield ledger
 
 
-def validate(spark: SparkSession, store: RawStore, ledger: Ledger, layout: Layout) -> list[Result]:
+def validate(spark: SparkSession, store: RawStore, ledger: Ledger, binning: Binning) -> list[Result]:
     contract = query(replace(CONTRACT, schema_version="v1"))
-    validator = Validator(ledger, store, [contract], lambda: spark, layout)
-    return list(validator.judge(validator.plan(Selection())))
+    validator = new_validator(ledger, store, [contract], lambda: spark, binning)
+    return list(chain.from_iterable(validator.run(validator.plan(Selection()))))
 
 
-@pytest.mark.parametrize("layout", [Layout(2), SLICED], ids=["whole", "sliced"])
-def test_runs_on_s3_are_judged(spark: SparkSession, store: RawStore, ledger: Ledger, layout: Layout) -> None:
-    results = validate(spark, store, ledger, layout)
+@pytest.mark.parametrize("binning", [Binning(2), SLICED], ids=["whole", "sliced"])
+def test_runs_on_s3_are_judged(
+    spark: SparkSession, store: RawStore, ledger: Ledger, binning: Binning
+) -> None:
+    results = validate(spark, store, ledger, binning)
 
     found = {}
     for result in results:
@@ -73,17 +77,17 @@ def test_a_storage_that_fails_is_no_verdict(
 ) -> None:
     """R-VER-4: no attempt is counted; once the storage is back, everything is judged."""
     s3_server.expect(None)
-    planned = Validator(ledger, store, [], lambda: spark).plan(Selection())
+    planned = new_validator(ledger, store, [], lambda: spark).plan(Selection())
     listing = s3_server.requests
     assert len(planned.candidates) == 3
     s3_server.expect(Fault(listing + 1, applied=False, times=10**6, status="403 Forbidden"))
-    results = validate(spark, store, ledger, Layout(2))
+    results = validate(spark, store, ledger, Binning(2))
 
     assert [type(result) for result in results] == [NotJudged] * 3
     assert not list(ledger.states())
 
     s3_server.expect(None)
-    results = validate(spark, store, ledger, Layout(2))
+    results = validate(spark, store, ledger, Binning(2))
     assert [type(result) for result in results] == [Judged] * 3
     assert len(ledger.attempts(key("long"))) == 1
     assert ledger.attempts(key("long"))[0].run_id == RUN

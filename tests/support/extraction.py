@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sealbook.clock import new_run_id
 from sealbook.config import Limits
 from sealbook.config.catalogue import load_catalogue
 from sealbook.extract.extractor import Extractor
@@ -16,6 +15,7 @@ from sealbook.extract.retry import RetryPolicy
 from sealbook.extract.sources.demo import demo_configuration
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Query
+from tests.support.runs import new_run_id
 
 FIRST_DAY = date(2026, 1, 1)
 

@@ -10,13 +10,14 @@ from functools import cached_property
 
 from sealbook.clock import utc_now
 from sealbook.config import Limits
-from sealbook.errors import AlreadySealed
+from sealbook.errors import AlreadySealed, Transient
 from sealbook.extract.limits import RequestLimiter
-from sealbook.extract.results import Ending, ErrorClass, Extracted
+from sealbook.extract.results import Ending, Extracted
 from sealbook.extract.retry import RetryPolicy, with_retries
 from sealbook.extract.source import Source, load_source
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.contract import Query
+from sealbook.model.failures import ErrorClass
 from sealbook.raw import RawMetadata, RawStore, Row
 
 
@@ -52,6 +53,7 @@ class Extractor:
                 seconds=time.monotonic() - started,
                 error_class=ErrorClass.of(error),
                 error_message=str(error) or type(error).__name__,
+                retry_after=error.retry_after if isinstance(error, Transient) else None,
             )
         return Extracted(key, self.run_id, ending, seconds=time.monotonic() - started, seal=seal)
 

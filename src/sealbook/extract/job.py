@@ -8,7 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from sealbook.extract.extractor import Extractor
-from sealbook.extract.planning import spread
+from sealbook.extract.plan import deal
 from sealbook.extract.results import Extracted
 from sealbook.model import PartitionKey
 from sealbook.spark.tasks import run_tasks
@@ -21,7 +21,8 @@ KEYS_PER_TASK = 250
 
 RESULT_SCHEMA = (
     "source string, customer_id string, query_name string, logical_date date, run_id string, ending string,"
-    " record_count bigint, payload_bytes bigint, seconds double, error_class string, error_message string"
+    " record_count bigint, payload_bytes bigint, seconds double, error_class string, error_message string,"
+    " retry_after double"
 )
 
 
@@ -38,7 +39,7 @@ def extract(
     then stays, and nothing is half sealed.
     """
     at_once = spark.sparkContext.defaultParallelism
-    tasks = spread(keys, at_once * ceil(len(keys) / (at_once * keys_per_task)))
+    tasks = deal(keys, at_once * ceil(len(keys) / (at_once * keys_per_task)))
     return run_tasks(spark, tasks, replace(extractor, processes=min(at_once, len(tasks) or 1)))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sealbook.errors import QuotaExceeded, Transient
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.failures import ErrorClass
+from sealbook.model.partition_events import PartitionFact, PartitionFailed, PartitionSealed, Stage
 
 if TYPE_CHECKING:
     from sealbook.raw import RawMetadata  # which loads obstore; `sealbook --help` needs neither
@@ -22,21 +25,6 @@ class Ending(StrEnum):
     FAILED = "failed"
 
 
-class ErrorClass(StrEnum):
-    """What a failure asks for: another try, a pause, or a person (R-CTL-7)."""
-
-    TRANSIENT = "transient"
-    QUOTA = "quota"
-    PERMANENT = "permanent"
-
-    @classmethod
-    def of(cls, error: Exception) -> ErrorClass:
-        """Class an error by its type."""
-        if isinstance(error, QuotaExceeded):
-            return cls.QUOTA
-        return cls.TRANSIENT if isinstance(error, Transient) else cls.PERMANENT
-
-
 @dataclass(frozen=True, slots=True)
 class Extracted:
     """The result for one partition: its seal, or why it has none."""
@@ -48,6 +36,33 @@ class Extracted:
     seal: RawMetadata | None = None
     error_class: ErrorClass | None = None
     error_message: str | None = None
+    retry_after: float | None = None
+    """The wait in seconds that the source asked for, if it did."""
+
+    def fact(self, attempt: str) -> PartitionFact:
+        """Return what came of it as a fact for the log; `attempt` is that of the step."""
+        if self.seal is None:
+            if self.error_class is None or self.error_message is None:
+                raise AssertionError(f"{self.key} has no seal, and no error either")
+            return PartitionFailed(
+                key=self.key,
+                run_id=self.run_id,
+                attempt=attempt,
+                failed_stage=Stage.EXTRACT,
+                error_class=self.error_class,
+                error=self.error_message,
+                retry_after=self.retry_after,
+            )
+        return PartitionSealed(
+            key=self.key,
+            run_id=self.run_id,
+            schema_version=self.seal.schema_version,
+            record_count=self.seal.record_count,
+            payload_bytes=self.seal.payload_bytes,
+            payload_sha256=self.seal.payload_sha256,
+            query_hash=self.seal.query_hash,
+            extracted_at=self.seal.extracted_at,
+        )
 
     @property
     def record_count(self) -> int:
@@ -73,4 +88,30 @@ class Extracted:
             "seconds": self.seconds,
             "error_class": None if self.error_class is None else self.error_class.value,
             "error_message": self.error_message,
+            "retry_after": self.retry_after,
         }
+
+
+@dataclass
+class ExtractOutcome:
+    """What came of an extraction, counted as results come."""
+
+    run_id: RunId
+    endings: Counter[Ending] = field(default_factory=Counter)
+    rows: int = 0
+    bytes: int = 0
+    failures: list[Extracted] = field(default_factory=list)
+
+    def add(self, results: Iterable[Extracted]) -> None:
+        """Count results."""
+        for result in results:
+            self.endings[result.ending] += 1
+            self.rows += result.record_count
+            self.bytes += result.payload_bytes
+            if result.ending is Ending.FAILED:
+                self.failures.append(result)
+
+    @property
+    def sealed(self) -> int:
+        """How many partitions are sealed, by this extraction or before it."""
+        return self.endings[Ending.SEALED] + self.endings[Ending.SKIPPED]

@@ -28,6 +28,7 @@ from sealbook.read.source import (
     spark_schema,
 )
 from sealbook.warehouse.layout import part_paths
+from sealbook.warehouse.part_files import PartFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -59,21 +60,22 @@ def read_frame(spark: SparkSession, warehouse: str, plan: ReadPlan, scan: str = 
     register(spark)
     if not plan.partitions:
         return spark.createDataFrame([], spark_schema(plan.schema))
-    if (quicker_scan(warehouse, plan.partitions) if scan == Scan.AUTO else scan) == Scan.PARQUET:
+    chosen = quicker_scan(PartFiles(warehouse), plan.partitions) if scan == Scan.AUTO else scan
+    if chosen == Scan.PARQUET:
         return _parquet_frame(spark, warehouse, plan)
-    file = _kept(PlannedRead(warehouse, plan))
+    file = _saved(PlannedRead(warehouse, plan))
     reader = spark.read.format(FORMAT).schema(spark_schema(plan.schema))
     return reader.option(PLAN_OPTION, str(file)).load()
 
 
-def quicker_scan(warehouse: str, partitions: Sequence[Published]) -> Scan:
+def quicker_scan(warehouse: PartFiles, partitions: Sequence[Published]) -> Scan:
     """Choose a scan: Spark's own takes milliseconds for each file before it begins, and is then the quicker.
 
     On an object store it needs drivers that Spark does not bring along, so there it is only used when told.
     """
     files = sum(each.parts for each in partitions)
     mean = sum(each.bytes for each in partitions) / files
-    suits = "://" not in warehouse and (files <= _FEW_FILES or mean >= _LARGE_BYTES)
+    suits = warehouse.folder is not None and (files <= _FEW_FILES or mean >= _LARGE_BYTES)
     return Scan.PARQUET if suits else Scan.SOURCE
 
 
@@ -117,8 +119,8 @@ def _version_frame(
     return rows.join(F.broadcast(keys), on=_LOCATION, how="inner").select(*map(column, plan.schema))
 
 
-def _kept(read: PlannedRead) -> Path:
-    """Write a plan to a file that lasts as long as this process; a plan that was kept before is not again."""
+def _saved(read: PlannedRead) -> Path:
+    """Write a plan to a file that lasts as long as this process; one that was saved before stays."""
     content = pickle.dumps(read)
     file = _folder() / sha256(content).hexdigest()
     if not file.exists():

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
-from typing import TypedDict, Unpack
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from sealbook.config import SourceSettings
-from sealbook.errors import InvalidInput, NotFound
-from sealbook.ledger.pointers import PublishedReads
+from sealbook.ledger.pointers import PointerReader
+from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model.contract import Contract, Query
 from sealbook.model.publication import Published
+from sealbook.model.selection import Selection
 from sealbook.read.schema import Schema, arrow_schema, contracts_of, reconcile
 
 FILE_COST_BYTES = 64 * 1024
 """Opening a file takes as long as reading so many bytes."""
-
-
-class Filters(TypedDict, total=False):
-    """What a read may ask for; None asks for all, `since` and `until` are both included."""
-
-    customers: Collection[str] | None
-    since: date | None
-    until: date | None
-    runs: Collection[str] | None
-    strict: bool
-    cut: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,49 +34,22 @@ class ReadPlan:
 
 
 def plan_read(
-    pointers: PublishedReads,
+    pointers: PointerReader,
     query: Query,
+    selection: Selection = EVERYTHING,
     *,
     columns: Iterable[str] | None = None,
-    **filters: Unpack[Filters],
+    strict: bool = False,
+    cut: str | None = None,
 ) -> ReadPlan:
-    """Ask the ledger, in one statement, what a read gets now or at a cut.
+    """Ask the ledger, in one statement, what a read of a query gets now or at a cut.
 
     The columns are those of all versions that are read; if nothing is, those of the query's present version.
     """
-    partitions = tuple(pointers.published(query.name, source=query.source, **filters))
+    chosen = replace(selection, source=(query.source,), queries=(query.name,))
+    partitions = tuple(pointers.published(chosen, strict=strict, cut=cut))
     contracts = contracts_of(query, {each.schema_version for each in partitions})
     return ReadPlan(query, tuple(contracts), reconcile(query.name, contracts, columns), partitions)
-
-
-def check_span(since: date | None, until: date | None) -> None:
-    """Refuse a span of days that ends before it begins."""
-    if since is not None and until is not None and since > until:
-        raise InvalidInput.of("since", since, f"a day that is not after until, {until}")
-
-
-def find_query(sources: Mapping[str, SourceSettings], name: str, source: str | None = None) -> Query:
-    """Return the configured query of a name; `source` is needed only where several have it."""
-    if source is not None and source not in sources:
-        raise NotFound(f"there is no source {source!r}", remedy=f"Sources: {', '.join(sources) or 'none'}.")
-    found = [
-        each.queries[name]
-        for each in sources.values()
-        if name in each.queries and source in (None, each.name)
-    ]
-    if not found:
-        known = sorted({query for each in sources.values() for query in each.queries})
-        of_source = f" of {source}" if source else ""
-        raise NotFound(
-            f"there is no query {name!r}{of_source}", remedy=f"Queries: {', '.join(known) or 'none'}."
-        )
-    if len(found) > 1:
-        raise InvalidInput(
-            f"several sources have a query {name}: {', '.join(query.source for query in found)}",
-            field="source",
-            remedy="Say which by `source`.",
-        )
-    return found[0]
 
 
 def in_blocks(partitions: Sequence[Published], most_bytes: int) -> Iterator[Sequence[Published]]:

@@ -17,14 +17,15 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 
-from sealbook.config import load_settings
+from sealbook.config import find_query, load_settings
 from sealbook.errors import InvalidInput, Irreconcilable
-from sealbook.ledger import open_ledger
-from sealbook.model.contract import ColumnType, Query
-from sealbook.model.keys import parse_date
+from sealbook.ledger.reader import open_ledger_reader
+from sealbook.ledger.states.reader import EVERYTHING
+from sealbook.model.contract import ColumnType
 from sealbook.model.publication import Published
-from sealbook.read.plan import Filters, ReadPlan, find_query, in_blocks, plan_read
-from sealbook.read.pushdown import Pushed
+from sealbook.model.selection import Selection
+from sealbook.read.plan import ReadPlan, in_blocks, plan_read
+from sealbook.read.pushdown import PushedFilters
 from sealbook.read.schema import KEY_TYPES, Schema, common_type
 from sealbook.read.table import read_in_task
 from sealbook.warehouse.part_files import PartFiles
@@ -69,7 +70,9 @@ class _Request:
     book: str | None
     query: str
     source: str | None
-    filters: Filters
+    selection: Selection
+    strict: bool
+    cut: str | None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> _Request:
@@ -82,21 +85,33 @@ class _Request:
         if strict not in _TRUTH:
             raise InvalidInput.of("option strict", strict, "true or false")
         customers = options.get("customers")
-        filters: Filters = {
-            "customers": None if customers is None else [each.strip() for each in customers.split(",")],
-            "since": parse_date("since", options["since"]) if "since" in options else None,
-            "until": parse_date("until", options["until"]) if "until" in options else None,
-            "strict": _TRUTH[strict],
-            "cut": options.get("cut"),
-        }
-        return cls(options.get("book"), options["query"], options.get("source"), filters)
+        selection = Selection(
+            customers=None if customers is None else [each.strip() for each in customers.split(",")],
+            since=options.get("since"),
+            until=options.get("until"),
+        )
+        return cls(
+            options.get("book"),
+            options["query"],
+            options.get("source"),
+            selection,
+            _TRUTH[strict],
+            options.get("cut"),
+        )
 
-    def planned(self, pushed: Pushed, columns: Iterable[str] | None = None) -> PlannedRead:
+    def planned(self, selection: Selection, columns: Iterable[str] | None = None) -> PlannedRead:
         """Ask the ledger, in one statement, at this moment."""
         settings = load_settings(self.book)
-        query: Query = find_query(settings.sources, self.query, self.source)
-        with open_ledger(settings.ledger) as ledger:
-            plan = plan_read(ledger.pointers, query, columns=columns, **pushed.narrowed(self.filters))
+        query = find_query(settings.sources, self.query, self.source)
+        with open_ledger_reader(settings.ledger) as ledger:
+            plan = plan_read(
+                ledger.pointers,
+                query,
+                selection,
+                columns=columns,
+                strict=self.strict,
+                cut=self.cut,
+            )
         return PlannedRead(settings.warehouse, plan)
 
 
@@ -110,7 +125,8 @@ class PublishedSource(DataSource):
 
     def schema(self) -> T.StructType:
         """Return the columns of all versions that are published now."""
-        return spark_schema(_Request.of(self.options).planned(Pushed()).plan.schema)
+        request = _Request.of(self.options)
+        return spark_schema(request.planned(request.selection).plan.schema)
 
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """Return the reader of the columns of a schema."""
@@ -128,20 +144,25 @@ class _PublishedReader(DataSourceReader):
     def __init__(self, options: Mapping[str, str], schema: T.StructType) -> None:
         self._options = options
         self._schema: Schema = {field.name: _column_type(field) for field in schema}
-        self._pushed = Pushed()
+        # A read that is planned already says what it asks for by its partitions.
+        asked = EVERYTHING if PLAN_OPTION in options else _Request.of(options).selection
+        self._filters = PushedFilters(asked)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Take filters on the key over into the question to the ledger."""
-        return list(self._pushed.push(filters))
+        return list(self._filters.push(filters))
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the read, or take up the plan that was made, and divide it into tasks; runs on the driver."""
         if PLAN_OPTION in self._options:
             read: PlannedRead = pickle.loads(Path(self._options[PLAN_OPTION]).read_bytes())
-            partitions = list(filter(self._pushed.leaves, read.plan.partitions))
+            chosen = self._filters.selection
+            partitions = [
+                each for each in read.plan.partitions if chosen.matches(each) and chosen.has_run(each.run_id)
+            ]
         else:
             # The columns are settled, so that those that nobody asks for need not be reconciled.
-            read = _Request.of(self._options).planned(self._pushed, KEY_TYPES)
+            read = _Request.of(self._options).planned(self._filters.selection, KEY_TYPES)
             _check_holds(self._schema, read.plan)
             partitions = list(read.plan.partitions)
         files = PartFiles(read.warehouse)

@@ -12,8 +12,8 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 
 from sealbook.config import SourceSettings
-from sealbook.errors import InvalidInput, Permanent
-from sealbook.ledger.pointers import PublishedReads
+from sealbook.errors import InvalidInput, Permanent, first_line
+from sealbook.ledger.pointers import PointerReader
 from sealbook.model.contract import Query
 from sealbook.model.publication import Published
 from sealbook.read.plan import ReadPlan, plan_read
@@ -35,7 +35,7 @@ _KEY_FIELDS = {name: pc.field(name) for name in KEY_TYPES}
 
 def run_sql(
     text: str,
-    pointers: PublishedReads,
+    pointers: PointerReader,
     sources: Mapping[str, SourceSettings],
     files: PartFiles,
     *,
@@ -54,11 +54,11 @@ def run_sql(
                 raise InvalidInput.of("SQL", text, "one question, such as select")
             return connection.sql(text).to_arrow_table()
         except duckdb.CatalogException as error:
-            raise InvalidInput(_first_line(error), field="SQL", remedy=_tables(sources)) from error
+            raise InvalidInput(first_line(error), field="SQL", remedy=_tables(sources)) from error
         except (duckdb.ProgrammingError, duckdb.DataError) as error:
-            raise InvalidInput(_first_line(error), field="SQL") from error
+            raise InvalidInput(first_line(error), field="SQL") from error
         except duckdb.Error as error:
-            raise Permanent(_first_line(error)) from error
+            raise Permanent(first_line(error)) from error
 
 
 def dataset(files: PartFiles, plan: ReadPlan) -> ds.Dataset:
@@ -113,7 +113,3 @@ def _tables(sources: Mapping[str, SourceSettings]) -> str:
         for query in each.queries.values()
     ]
     return f"Tables: {', '.join(names) or 'none; the configuration has no query'}."
-
-
-def _first_line(error: duckdb.Error) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -79,7 +79,7 @@ class BlockReader:
             table = pa.concat_tables([own.empty_table(), *parts]).combine_chunks()
             columns = dict(zip(table.column_names, table.columns, strict=True))
         for name in self.schema.keys() & KEY_TYPES.keys():
-            columns[name] = _spread(block, name)
+            columns[name] = _repeat_for_rows(block, name)
         return pa.Table.from_arrays([columns[name] for name in self.schema], schema=arrow_schema(self.schema))
 
     def _rows(self, published: Published, own: pa.Schema) -> Iterator[pa.Table]:
@@ -111,7 +111,7 @@ def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     )
 
 
-def _spread(block: Sequence[Published], name: str) -> pa.Array:
+def _repeat_for_rows(block: Sequence[Published], name: str) -> pa.Array:
     """Repeat what each partition of a block has as a key column, for each of its rows."""
     filled = [each for each in block if each.record_count]
     ends = pa.array(accumulate(each.record_count for each in filled), pa.int64())

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import date
 
 from sealbook.config import SourceSettings
-from sealbook.ledger import Ledger
+from sealbook.ledger.reader import LedgerReader
 from sealbook.model.contract import Query
 from sealbook.model.publication import Coverage
+from sealbook.model.selection import Keyed, Selection
 
 
 def coverage_of(
-    ledger: Ledger,
+    ledger: LedgerReader,
     settings: SourceSettings,
     query: Query,
+    selection: Selection,
     *,
-    customers: Collection[str] | None = None,
-    since: date | None = None,
-    until: date | None = None,
     strict: bool = False,
     cut: str | None = None,
 ) -> list[Coverage]:
@@ -26,8 +25,10 @@ def coverage_of(
 
     The span runs, where it is not given, from the first to the last day that the ledger knows of the query.
     """
+    customers: Collection[str] | None = selection.customers
+    since, until = selection.since, selection.until
     if customers is None or since is None or until is None:
-        known_customers, days = _known(ledger, query, customers, since, until, cut)
+        known_customers, days = _known(ledger, selection, cut)
         customers = {*settings.customers, *known_customers} if customers is None else customers
         since = min(days, default=None) if since is None else since
         until = max(days, default=None) if until is None else until
@@ -46,32 +47,14 @@ def coverage_of(
     )
 
 
-def _known(
-    ledger: Ledger,
-    query: Query,
-    customers: Collection[str] | None,
-    since: date | None,
-    until: date | None,
-    cut: str | None,
-) -> tuple[set[str], set[date]]:
+def _known(ledger: LedgerReader, selection: Selection, cut: str | None) -> tuple[set[str], set[date]]:
     """Return the customers and the days of partitions that are asked for and that the ledger knows."""
-    found = (
-        (
-            (each.key.customer_id, each.key.logical_date)
-            for each in ledger.states(source=query.source, query_name=query.name, since=since, until=until)
-        )
-        if cut is None
-        else (
-            (each.customer_id, each.logical_date)
-            for each in ledger.pointers.published(
-                query.name, source=query.source, since=since, until=until, cut=cut
-            )
-        )
+    found: Iterable[Keyed] = (
+        ledger.states(selection) if cut is None else ledger.pointers.published(selection, cut=cut)
     )
-    known: set[str] = set()
+    customers: set[str] = set()
     days: set[date] = set()
-    for customer, day in found:
-        if customers is None or customer in customers:
-            known.add(customer)
-            days.add(day)
-    return known, days
+    for each in found:
+        customers.add(each.customer_id)
+        days.add(each.logical_date)
+    return customers, days

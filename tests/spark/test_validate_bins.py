@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from sealbook.ledger import open_ledger
 from sealbook.model import PartitionKey, RunId, Verdict
 from sealbook.model.contract import Column, ColumnType, Contract
-from sealbook.validate import Selection, names
-from sealbook.validate.layout import Layout
+from sealbook.model.selection import Selection
+from sealbook.validate import names
+from sealbook.validate.bins import Binning
 from tests.support.faults import batch, kinds
 from tests.support.validation import RUN, Bench, encoded, key, query, row, rows
 
@@ -27,8 +28,8 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 Verdicts = dict[tuple[PartitionKey, RunId], Verdict]
 
-LAYOUTS = st.builds(
-    Layout,
+BINNINGS = st.builds(
+    Binning,
     cores=st.integers(1, 9),
     sliced_above=st.sampled_from([0, 700, 5_000, 10**9]),
     slice_bytes=st.sampled_from([500, 2_000, 20_000]),
@@ -39,8 +40,8 @@ LAYOUTS = st.builds(
 
 @pytest.fixture(scope="module")
 def mixed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Bench, Verdicts]]:
-    """Partitions of all kinds, with the verdicts of the usual layout."""
-    folder = tmp_path_factory.mktemp("layouts")
+    """Partitions of all kinds, with the verdicts of the usual binning."""
+    folder = tmp_path_factory.mktemp("bins")
     with open_ledger(f"sqlite:///{folder}/book.db") as ledger:
         bench = Bench(folder / "raw", ledger, spark)
         for seeded in batch(len(kinds()), faults=1):
@@ -48,26 +49,26 @@ def mixed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
                 seeded.seal(bench.root)
         many = [row(number % 90, metrics_cost_micros=number - 100) for number in range(300)]
         bench.seal(key("many"), [*many, b"oops", {}, row(1, more=1)])
-        yield bench, judge(bench, Layout(2), Random(0))
+        yield bench, judge(bench, Binning(2), Random(0))
 
 
-def judge(bench: Bench, layout: Layout, random: Random) -> Verdicts:
-    bench.layout = layout
+def judge(bench: Bench, binning: Binning, random: Random) -> Verdicts:
+    bench.binning = binning
     plan = bench.validator.plan(Selection())
     shuffled = random.sample(plan.candidates, len(plan.candidates))
-    outcome = bench.judge(replace(plan, candidates=shuffled, is_rehearsal=True))
+    outcome = bench.judge(replace(plan, candidates=shuffled, dry_run=True))
     assert not outcome.not_judged
     return outcome.verdicts
 
 
-@given(LAYOUTS, st.randoms(use_true_random=False))
+@given(BINNINGS, st.randoms(use_true_random=False))
 @settings(max_examples=6, derandomize=True)
 def test_bins_blocks_slices_and_order_change_no_verdict(
-    mixed: tuple[Bench, Verdicts], layout: Layout, random: Random
+    mixed: tuple[Bench, Verdicts], binning: Binning, random: Random
 ) -> None:
     bench, usual = mixed
 
-    assert judge(bench, layout, random) == usual
+    assert judge(bench, binning, random) == usual
 
 
 def test_what_is_judged_here_has_every_kind_of_finding(mixed: tuple[Bench, Verdicts]) -> None:
@@ -106,10 +107,10 @@ def test_keys_repeat_across_slices_just_as_within_one(spark: SparkSession, tmp_p
     found = []
     for slice_bytes in (30, 10**9):
         with open_ledger("sqlite://") as ledger:
-            layout = Layout(2, sliced_above=0, slice_bytes=slice_bytes)
-            bench = Bench(tmp_path / str(slice_bytes), ledger, spark, (query(contract),), layout)
+            binning = Binning(2, sliced_above=0, slice_bytes=slice_bytes)
+            bench = Bench(tmp_path / str(slice_bytes), ledger, spark, (query(contract),), binning)
             bench.seal(key(), lines)
-            bench.layout = None if slice_bytes > 100 else layout
+            bench.binning = None if slice_bytes > 100 else binning
             found.append(bench.validate().failed(key()))
 
     assert found == [{names.PRIMARY_KEY: (3, (3, 4, 6))}] * 2
@@ -119,7 +120,7 @@ def test_a_sliced_payload_that_differs_from_its_seal_is_rejected(spark: SparkSes
     """The slices are all well, but nobody saw the whole: only its digest counts."""
     payload = encoded(rows(50))
     with open_ledger("sqlite://") as ledger:
-        bench = Bench(tmp_path, ledger, spark, layout=Layout(2, sliced_above=0, slice_bytes=2_000))
+        bench = Bench(tmp_path, ledger, spark, binning=Binning(2, sliced_above=0, slice_bytes=2_000))
         bench.seal(key("sha"), payload, says={"payload_sha256": "0" * 64})
         bench.seal(key("bytes"), payload, says={"payload_bytes": len(payload) - 1})
         bench.seal(key("count"), payload, says={"record_count": 51})

@@ -1,0 +1,119 @@
+"""A run through the stages: what commands, the control loop and programs call alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+
+from sealbook.errors import IllegalMove
+from sealbook.extract.extraction import Extraction
+from sealbook.extract.plan import ExtractPlan
+from sealbook.extract.results import Extracted
+from sealbook.ledger import Ledger
+from sealbook.load.loader import Loader, LoadPlan
+from sealbook.load.results import Loaded
+from sealbook.model import RunId
+from sealbook.model.partition_events import PartitionFailed, Stage
+from sealbook.model.progress import OnProgress, no_progress
+from sealbook.model.selection import Selection
+from sealbook.pipeline.outcome import StageBatch
+from sealbook.pipeline.steps import Steps, steps_of
+from sealbook.raw import RawMetadata
+from sealbook.validate.plan import ValidatePlan
+from sealbook.validate.results import Result
+from sealbook.validate.validator import Validator
+
+OnStage = Callable[[Stage, int], OnProgress]
+"""Hears that a stage begins with so many partitions, and returns who hears of its progress."""
+
+
+class Pipeline:
+    """The stages of a book, and the log that says what became of each run in them.
+
+    Each stage takes a plan, which its own part makes: `extraction.plan`, `validator.plan`, `loader.plan`.
+    """
+
+    def __init__(self, ledger: Ledger, extraction: Extraction, validator: Validator, loader: Loader) -> None:
+        self._ledger = ledger
+        self.extraction = extraction
+        self.validator = validator
+        self.loader = loader
+
+    def open_run(self) -> RunId:
+        """Open a run, which the stages are then given."""
+        return self._ledger.open_run()
+
+    def extract(
+        self, plan: ExtractPlan, run_id: RunId, on_progress: OnProgress = no_progress
+    ) -> Generator[list[Extracted], None, None]:
+        """Fetch and seal what is planned as part of a run, and yield results as they come."""
+        with steps_of(self._ledger, Stage.EXTRACT, [run_id], planned=plan.parts) as steps:
+            if run_id not in steps.attempts:
+                raise IllegalMove(
+                    f"run {run_id} has ended: nothing more is fetched as part of it",
+                    remedy="Extract as a new run: leave out --run-id.",
+                )
+            with closing(self.extraction.run(plan, run_id, on_progress)) as batches:
+                for batch in batches:
+                    steps.record(result.fact(steps.attempt(run_id)) for result in batch)
+                    yield batch
+
+    def validate(
+        self, plan: ValidatePlan, on_progress: OnProgress = no_progress
+    ) -> Generator[list[Result], None, None]:
+        """Judge what is planned, and yield results as they come; a dry run leaves no trace."""
+        if plan.dry_run:
+            yield from self.validator.run(plan, on_progress)
+            return
+        runs = {candidate.run_id for candidate in plan.candidates}
+        with (
+            steps_of(self._ledger, Stage.VALIDATE, runs, concerned=plan.runs) as steps,
+            closing(self.validator.run(plan, on_progress)) as batches,
+        ):
+            for batch in batches:
+                steps.record()
+                yield batch
+
+    def load(
+        self, plan: LoadPlan, on_progress: OnProgress = no_progress
+    ) -> Generator[list[Loaded], None, None]:
+        """Publish what is planned, and yield results as they come."""
+        with (
+            steps_of(self._ledger, Stage.LOAD, plan.runs) as steps,
+            closing(self.loader.run(plan, on_progress)) as batches,
+        ):
+            for batch in batches:
+                steps.record(_failure(result, steps) for result in batch if result.error_class is not None)
+                yield batch
+
+    def run(
+        self, plan: ExtractPlan, run_id: RunId, on_stage: OnStage = lambda _stage, _total: no_progress
+    ) -> Generator[StageBatch, None, None]:
+        """Take what is planned the whole way as one run, and yield the results of each stage as they come.
+
+        What extraction sealed is judged, and what was accepted is loaded, without listing anything again. A
+        run that was stopped or killed goes on where it was.
+        """
+        seals: list[RawMetadata] = []
+        for extracted in self.extract(plan, run_id, on_stage(Stage.EXTRACT, len(plan))):
+            seals += [result.seal for result in extracted if result.seal is not None]
+            yield StageBatch(Stage.EXTRACT, extracted)
+        validation = self.validator.plan_sealed(seals)
+        for judged in self.validate(validation, on_stage(Stage.VALIDATE, len(validation))):
+            yield StageBatch(Stage.VALIDATE, judged)
+        loading = self.loader.plan(Selection(runs=[run_id]))
+        for loaded in self.load(loading, on_stage(Stage.LOAD, len(loading))):
+            yield StageBatch(Stage.LOAD, loaded)
+
+
+def _failure(result: Loaded, steps: Steps) -> PartitionFailed:
+    if result.run_id is None or result.error_class is None or result.reason is None:
+        raise AssertionError(f"{result.key} failed to load, but nothing says why")
+    return PartitionFailed(
+        key=result.key,
+        run_id=result.run_id,
+        attempt=steps.attempt(result.run_id),
+        failed_stage=Stage.LOAD,
+        error_class=result.error_class,
+        error=result.reason,
+    )

@@ -1,0 +1,65 @@
+"""The steps of runs, in the log: each is begun before its work, and ended however the work ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ulid import ULID
+
+from sealbook.ledger import Ledger
+from sealbook.ledger.events import Projector
+from sealbook.model import RunId
+from sealbook.model.partition_events import PartitionFact, Stage
+from sealbook.model.selection import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The same step of several runs, by the number of its attempt. A run that has ended has none."""
+
+    attempts: Mapping[RunId, int]
+    fallback: str
+    """Tells facts about partitions of ended runs apart from those of earlier commands."""
+    _ledger: Ledger = field(repr=False)
+    _projector: Projector = field(repr=False)
+
+    def attempt(self, run_id: RunId) -> str:
+        """Return what a fact of this step names as its attempt."""
+        return str(self.attempts.get(run_id, self.fallback))
+
+    def record(self, facts: Iterable[PartitionFact] = ()) -> None:
+        """Append facts, and take into the projection what has happened, so that it is never far behind."""
+        self._ledger.run_store.append_events(fact.to_event() for fact in facts)
+        self._projector.catch_up()
+
+
+@contextmanager
+def steps_of(
+    ledger: Ledger,
+    stage: Stage,
+    runs: Iterable[RunId],
+    *,
+    planned: Iterable[Selection] = (),
+    concerned: Iterable[RunId] = (),
+) -> Iterator[Steps]:
+    """Begin a step of each run, and end it with the block: completed, or failed if that broke off.
+
+    Then the runs that have nothing left to do are ended, and others that the block may have `concerned`. The
+    projection is caught up as it goes, so that `sealbook runs` is right without a daemon.
+    """
+    attempts = ledger.runs.open_steps(stage, set(runs), planned)
+    steps = Steps(attempts, str(ULID()), ledger, ledger.run_store.projector())
+    try:
+        steps.record()
+        yield steps
+    except BaseException as error:
+        reason = str(error) or type(error).__name__ if isinstance(error, Exception) else "stopped"
+        ledger.runs.close_steps(stage, attempts, reason)
+        raise
+    else:
+        ledger.runs.close_steps(stage, attempts)
+        ledger.runs.end_runs({*attempts, *concerned})
+    finally:
+        steps.record()
