@@ -40,15 +40,19 @@ WRONG_USAGE = [
     (["state", "inspect", "--source", "Google"], "source 'Google' is not valid"),
     (["state", "inspect", "--query-name", "a-b"], "query_name 'a-b' is not valid"),
     (["state", "inspect", "--customer-id", "a b"], "customer_id 'a b' is not valid"),
-    (["state", "inspect", "--source", "google_ads", "--customer-id", "12"], "customer_id '12' is not valid"),
-    (["state", "inspect", "--since", "yesterday"], "since 'yesterday' is not valid"),
+    (["state", "inspect", "--since", "tomorrow"], "since 'tomorrow' is not valid"),
+    (["state", "inspect", "--day", "2026-13-01"], "day '2026-13-01' is not valid"),
     (["state", "inspect", "--until", "2026-13-01"], "until '2026-13-01' is not valid"),
-    (["state", "inspect", "--since", "2026-01-02", "--until", "2026-01-01"], "is after"),
-    (["state", "inspect", "--status", "done"], "'done' is not one of"),
+    (["state", "inspect", "--since", "2026-01-02", "--until", "2026-01-01"], "ends before it begins"),
+    (["state", "inspect", "--status", "done"], "status 'done' is not valid"),
     (["state", "inspect", "--limit", "0"], "--limit"),
     (["state", "inspect", "--limit", "many"], "--limit"),
     (["state", "inspect", "--format", "xml"], "'xml' is not one of"),
-    (["state", "inspect", "demo/a/q/2026-01-01", "--status", "failed"], "give keys or filters, not both"),
+    (["state", "inspect", "demo/a/q/2026-01-01", "--source", "demo"], "Give keys or filters, not both"),
+    (["run", "--lookback", "2"], "Give --day as well"),
+    (["run", "--lookback", "0", "--day", "today"], "--lookback"),
+    (["runs", "cancel", "1", "--reason", "x"], "run_id '1' is not valid"),
+    (["runs", "cancel", "01J8ZQ6T5N8W3Y2V7R4K9M0XCE"], "Missing option '--reason'"),
     (["state", "history"], "Missing argument 'KEY'"),
     (["state", "history", "demo/a/q/2026-01-01", "demo/b/q/2026-01-01"], "unexpected extra argument"),
     (["state", "history", "demo/a/q"], "partition key 'demo/a/q' is not valid"),
@@ -107,7 +111,7 @@ def test_the_config_option_wins_over_the_variable_and_the_variable_over_the_fold
         with sealbook.open(folder) as book:
             book.ledger.judge([_rejection(run_number) for run_number in range(number)])
     env = {"SEALBOOK_CONFIG": str(folders["variable"])}
-    key = "demo/a/q/2026-01-01"
+    key = "google_ads/1234567890/campaign_daily/2026-01-01"
 
     def attempts(*arguments: str, env: dict[str, str] | None = None) -> int:
         ran = run(*arguments, "--format", "json", cwd=folders["here"], env=env)
@@ -125,9 +129,9 @@ def test_the_config_option_wins_over_the_variable_and_the_variable_over_the_fold
     assert attempts(*before, "state", "inspect", key, *after, env=env) == 3
 
 
-def _rejection(number: int, customer_id: str = "a") -> Verdict:
+def _rejection(number: int, customer_id: str = "1234567890") -> Verdict:
     return Verdict.reject(
-        PartitionKey.parse(f"demo/{customer_id}/q/2026-01-01"),
+        PartitionKey.parse(f"google_ads/{customer_id}/campaign_daily/2026-01-01"),
         f"01J8ZQ6T5N8W3Y2V7R4K9M0X{number:02}",
         error_message="no good " * 10,
         validator_version="v",
@@ -173,7 +177,7 @@ def long_list(tmp_path: Path) -> Path:
     """The folder of a book whose list of states is more than a pipe holds."""
     write_book(tmp_path)
     with sealbook.open(tmp_path) as book:
-        book.ledger.judge([_rejection(0, f"c{number}") for number in range(600)])
+        book.ledger.judge([_rejection(0, f"{number:010}") for number in range(600)])
     return tmp_path
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 import sealbook
-from sealbook.clock import new_run_id
 from sealbook.model import RunEvent, RunId
-from sealbook.model.pipeline_events import PipelineStep, run_failed, run_started, step_started
+from sealbook.model.partition_events import Stage
+from sealbook.model.run_snapshot import RunStatus
+from sealbook.model.step_events import run_ended, run_started, step_started
 from tests.support.books import write_book
 from tests.support.cli import SEALBOOK, interruptible, run
+from tests.support.runs import new_run_id
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def run_id(book: Path) -> RunId:
     """A run of that book."""
     begun = new_run_id()
     with sealbook.open(book) as opened:
-        opened.ledger.run_store.append_events([run_started(begun), step_started(begun, PipelineStep.EXTRACT)])
+        opened.ledger.run_store.append_events([run_started(begun), step_started(begun, Stage.EXTRACT)])
     return begun
 
 
@@ -44,7 +46,7 @@ def test_runs_shows_what_was_appended_without_a_daemon(book: Path, run_id: RunId
 def test_runs_remarks_what_is_wrong_and_how_long_it_took(book: Path, run_id: RunId) -> None:
     with sealbook.open(book) as opened:
         again = RunEvent.new(run_id, "RunStarted", None, 2)
-        opened.ledger.run_store.append_events([again, run_failed(run_id, error="no quota")])
+        opened.ledger.run_store.append_events([again, run_ended(run_id, RunStatus.FAILED, error="no quota")])
 
     [shown] = run("runs", "--format", "json", cwd=book).json
     assert shown["durationSeconds"] >= 0
@@ -88,7 +90,7 @@ def test_follow_goes_on_with_what_comes_until_ctrl_c(book: Path, run_id: RunId) 
         assert process.stdout is not None
         first = [json.loads(process.stdout.readline()) for _ in range(2)]
         with sealbook.open(book) as opened:
-            opened.ledger.run_store.append_event(step_started(run_id, PipelineStep.VALIDATE))
+            opened.ledger.run_store.append_event(step_started(run_id, Stage.VALIDATE))
         later = json.loads(process.stdout.readline())
         os.kill(process.pid, signal.SIGINT)
         process.wait(timeout=30)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sealbook.clock import new_run_id
 from sealbook.extract.sources.demo import demo_configuration
 from sealbook.raw import RawStore
 from tests.support.cli import SEALBOOK, Ran, interruptible, run
+from tests.support.runs import new_run_id
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
@@ -82,7 +82,8 @@ def test_the_table_adds_up_by_query_and_shows_the_first_failures(book: Path) -> 
     header, *rows = ran.out.splitlines()
     assert header.split() == ["query", "sealed", "skipped", "failed", "rows", "MB"]
     assert ["demo/campaign_daily", "2", "0", "1"] in [row.split()[:4] for row in rows]
-    assert "demo/c2/campaign_daily/2026-01-01 failed (permanent)" in ran.said
+    assert "3 partitions failed (permanent)" in ran.said  # equal reasons once
+    assert "(demo/c2/ad_group_daily/2026-01-01 and 2 more)" in ran.said
 
 
 def test_all_failed_is_failed_and_ends_the_run(book: Path) -> None:
@@ -98,7 +99,7 @@ def test_a_run_and_what_came_of_each_partition_is_in_the_log(book: Path) -> None
     assert (told["runId"], told["status"]) == (run_id, "RUNNING")
     assert (told["counters"]["partitionsSealed"], told["counters"]["partitionsFailed"]) == (6, 3)
     types = [event["eventType"] for event in run("events", run_id, "--format", "json", cwd=book).json]
-    assert types[:2] == ["RunStarted", "StepStarted"]
+    assert types[:3] == ["RunQueued", "RunStarted", "StepStarted"]
     assert types[-1] == "StepCompleted"
 
     extract(book, *DAY, "--run-id", run_id)
@@ -115,6 +116,7 @@ def test_a_run_and_what_came_of_each_partition_is_in_the_log(book: Path) -> None
         (*DAY, "--query", "no_such_query"),
         (*DAY, "--source", "google_ads"),
         (*DAY, "--run-id", "not-a-ulid"),
+        (*DAY, "--day", "2026-01-01"),
         ("--since", "2026-01-01"),
     ],
 )
@@ -174,5 +176,5 @@ def test_ctrl_c_stops_cleanly_and_leaves_nothing_half_sealed(tmp_path: Path) -> 
     assert "Traceback" not in said
     sealed = list(store.sealed())
     assert 0 < len(sealed) < 810
-    for key, sealed_run in sealed:
+    for key, sealed_run, _ in sealed:
         store.read(key, sealed_run).payload()  # checks bytes, digest and count against the seal

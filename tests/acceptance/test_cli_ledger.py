@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 
+import sealbook
 from sealbook.ledger.db.schema import HEAD
+from sealbook.model import PartitionKey, Verdict
 from tests.support.books import SETTINGS, changed, write_book
 from tests.support.cli import run
 from tests.support.ledger import PostgresqlServer
@@ -75,3 +79,27 @@ def test_sqlite_has_no_roles(tmp_path: Path) -> None:
     refused = run("ledger", "grant", cwd=tmp_path)
     assert refused.code == 2
     assert "Roles need PostgreSQL" in refused.err
+
+
+def test_verify_names_where_a_table_differs_from_the_log(tmp_path: Path) -> None:
+    """R-EVT-11."""
+    write_book(tmp_path)
+    key = PartitionKey.parse("google_ads/1234567890/campaign_daily/2026-01-01")
+    with sealbook.open(tmp_path) as book:
+        book.ledger.judge(
+            [Verdict.reject(key, book.ledger.open_run(), error_message="bad", validator_version="v")]
+        )
+    whole = run("ledger", "verify", "--format", "json", cwd=tmp_path)
+    assert (whole.code, whole.json) == (0, [])
+    assert "Verified 1 partition; differences: 0" in whole.said
+
+    with closing(sqlite3.connect(tmp_path / "sealbook.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE partition_state SET error_message = 'worse'")
+
+    ran = run("ledger", "verify", "--format", "json", cwd=tmp_path)
+    assert ran.code == 1
+    [difference] = ran.json
+    assert list(difference)[:4] == ["source", "customer_id", "query_name", "logical_date"]
+    assert (difference["field"], difference["from_log"]) == ("error_message", "bad")
+    assert difference["in_table"] == "worse"
+    assert "worse" in run("ledger", "verify", cwd=tmp_path).out

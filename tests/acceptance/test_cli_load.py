@@ -61,7 +61,7 @@ def test_a_dry_run_changes_nothing_and_a_load_publishes(warehouse: Warehouse) ->
     assert sealbook(warehouse, "load").json == []
 
 
-def test_verify_names_each_difference_and_load_again_mends_it(warehouse: Warehouse) -> None:
+def test_verify_names_each_difference_and_rebuilding_mends_it(warehouse: Warehouse) -> None:
     sealbook(warehouse, "load")
     assert sealbook(warehouse, "warehouse", "verify").code == 0
     missing, damaged, *_ = warehouse.published()
@@ -81,7 +81,7 @@ def test_verify_names_each_difference_and_load_again_mends_it(warehouse: Warehou
         (damaged.customer_id, str(damaged.logical_date), "record_count"),
         (demoted.customer_id, str(demoted.logical_date), "pointer status"),
     }
-    assert sealbook(warehouse, "load", "--again").code == 0
+    assert sealbook(warehouse, "load", "--rebuild").code == 0
     assert sealbook(warehouse, "warehouse", "verify").json == []
 
 

@@ -182,11 +182,11 @@ def test_coverage_as_a_table(book: Book) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nothing"], "Queries: campaign_daily, clicks"),
+        (["nothing"], "Configured are campaign_daily, clicks"),
         ([QUERY, "--since", "2026-01-02", "--until", "2026-01-01"], "since"),
         ([QUERY, "--kind", "lost"], "lost"),
         ([QUERY, "--customer", "c0", *ONE_DAY, "--cut", "x", "--strict"], "strict"),
-        (["No!"], "query_name"),
+        (["No!"], "query_name 'No!' is not valid"),
     ],
 )
 def test_coverage_that_cannot_be_told(book: Book, arguments: list[str], said: str) -> None:

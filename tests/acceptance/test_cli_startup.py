@@ -19,8 +19,9 @@ COMMANDS = [
     ["init", "--force"],
     ["state", "inspect"],
     ["state", "inspect", "--format", "json"],
-    ["state", "inspect", "demo/a/q/2026-01-01"],
-    ["state", "history", "demo/a/q/2026-01-01"],
+    ["state", "inspect", "google_ads/1234567890/campaign_daily/2026-01-01"],
+    ["state", "history", "google_ads/1234567890/campaign_daily/2026-01-01"],
+    ["runs"],
     ["ledger", "version"],
     ["ledger", "migrate"],
 ]

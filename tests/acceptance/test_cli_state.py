@@ -96,7 +96,13 @@ def test_everything_in_key_order(folder: Path) -> None:
     ("filters", "expected"),
     [
         (["--source", "demo"], [OTHER]),
-        (["--source", "nobody"], []),
+        (["--source", "demo", "--source", "google_ads", "--day", "2026-01-02"], [OTHER, ACCEPTED[1]]),
+        (
+            ["--query", "ad_group_daily", "--query", "campaign_daily", "--until", "2026-01-01"],
+            [REJECTED, ACCEPTED[0]],
+        ),
+        (["--status", "failed", "--status", "pending"], [REJECTED]),
+        ([str(REJECTED), str(ACCEPTED[1]), "--status", "success"], [ACCEPTED[1]]),
         (["--customer-id", "acct_1"], [OTHER]),
         (["--customer-id", "123-456-7890", "--query-name", "ad_group_daily"], [REJECTED]),
         (["--query-name", "campaign_daily", "--source", "google_ads"], ACCEPTED),

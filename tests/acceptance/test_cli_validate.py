@@ -47,7 +47,7 @@ class Folder:
         catalogue = {"source": "demo", "queries": {"campaign_daily": query}}
         settings = {
             "ledger": "sqlite:///book.db",
-            "sources": {"demo": {"queries": "demo.yaml", "customers": ["good"]}},
+            "sources": {"demo": {"queries": "demo.yaml", "customers": ["good", "bad", "odd"]}},
             "spark": {"master": "local[2]"},
         }
         (self.path / "demo.yaml").write_text(yaml.safe_dump(catalogue, sort_keys=False))
@@ -83,6 +83,10 @@ def test_what_is_new_is_judged_once_and_rejections_are_shown_in_full(folder: Fol
     again = folder.validate()
     assert (again.code, again.out) == (0, "")
     assert "nothing new to judge" in again.said
+    assert "1 partition is failed" in again.said
+    assert "--rejected" in again.said
+    elsewhere = folder.validate("--customer-id", "good")
+    assert "--rejected" not in elsewhere.said
 
 
 def test_json_has_an_object_for_each_run(folder: Folder) -> None:
@@ -105,28 +109,64 @@ def test_json_has_an_object_for_each_run(folder: Folder) -> None:
     assert "no contract for schema_version '9'" in found["odd", str(FIRST)]["error_message"]
 
 
-def test_a_changed_contract_is_rehearsed_and_then_applied(folder: Folder) -> None:
+def test_a_changed_contract_is_tried_and_then_applied(folder: Folder) -> None:
     folder.validate()
     folder.write_rules(
         {"name": "three_rows", "expression": "campaign_id < 3"},
         {"name": "named", "expression": "campaign_name = 'Campaign 1'", "severity": "warn"},
     )
     before = ledger_content(folder.ledger)
-    rehearsed = folder.validate("--rehearse")
+    tried = folder.validate("--revalidate", "--dry-run")
 
-    assert rehearsed.code == 3
-    table = [line.split() for line in rehearsed.out.splitlines()]
+    assert tried.code == 3
+    table = [line.split() for line in tried.out.splitlines()]
     assert ["three_rows", "error", "1"] in table
     assert ["named", "warn", "2"] in table
-    assert f"{key('good', FIRST)} run {RUN} would be demoted" in rehearsed.out
-    assert "1 accepted, 1 would be demoted" in rehearsed.said
-    assert "nothing was written" in rehearsed.said
+    assert f"{key('good', FIRST)} run {RUN} would be demoted" in tried.out
+    assert "1 accepted, 1 would be demoted" in tried.said
+    assert "nothing was written" in tried.said
     assert ledger_content(folder.ledger) == before
 
     assert folder.validate("--revalidate").code == 3
     assert folder.ledger.state(key("good", FIRST)).status is Status.FAILED
     assert folder.ledger.state(key("good", SECOND)).status is Status.SUCCESS
     assert folder.validate("--revalidate").code == 0
+
+
+def test_a_dry_run_judges_what_is_new_and_writes_nothing(folder: Folder) -> None:
+    before = ledger_content(folder.ledger)
+    tried = folder.validate("--dry-run")
+
+    assert tried.code == 3
+    assert f"{key('bad')} run {RUN} would be rejected" in tried.out
+    assert "2 accepted, 1 would be rejected" in tried.said
+    assert ledger_content(folder.ledger) == before
+
+
+def test_what_was_rejected_is_judged_again_after_its_contract_was_corrected(folder: Folder) -> None:
+    """R-VER-6."""
+    folder.write_rules({"name": "three_rows", "expression": "campaign_id < 3"})
+    assert folder.validate("--customer-id", "good").code == 3
+    folder.write_rules()
+
+    tried = folder.validate("--rejected", "--dry-run")
+    assert "1 run with 3 rows: 1 accepted, 0 would be rejected" in tried.said
+    assert folder.ledger.state(key("good", FIRST)).status is Status.FAILED
+    assert folder.validate("--rejected", "--format", "json").json[0]["status"] == "success"
+    assert folder.ledger.state(key("good", FIRST)).attempt_count == 2
+    assert "nothing rejected to judge again" in folder.validate("--rejected").said
+
+
+def test_what_is_passed_over_as_superseded_is_said(folder: Folder) -> None:
+    """R-VER-5."""
+    seal(folder.raw, key("good", FIRST), rows(3, FIRST), run_id=LATER_RUN)
+    assert folder.validate("--run-id", LATER_RUN).code == 0
+
+    ran = folder.validate("--customer-id", "good", "--until", str(FIRST))
+
+    assert ran.code == 0
+    assert "nothing new to judge" in ran.said
+    assert "Passed over as superseded: 1 run" in ran.said
 
 
 @pytest.mark.parametrize(
@@ -152,7 +192,7 @@ def test_only_what_is_asked_for_is_judged(folder: Folder, arguments: list[str], 
     [
         ("--source", "demos", "demo"),
         ("--query-name", "other", "campaign_daily"),
-        ("--customer-id", "x", "good"),
+        ("--customer-id", "x", "good, bad, odd"),
     ],
 )
 def test_a_name_that_nothing_has_is_an_error_that_says_which_there_are(
@@ -186,7 +226,7 @@ def test_nothing_but_runs_without_a_contract_is_a_configuration_error(folder: Fo
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--revalidate", "--rehearse"),
+        ("--revalidate", "--rejected"),
         (str(key()), "--source", "demo"),
         ("--since", "2026-01-02", "--until", "2026-01-01"),
         ("--run-id", "1"),

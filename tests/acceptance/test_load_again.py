@@ -33,9 +33,9 @@ from tests.support.loading import Warehouse
 
 loading._BATCH = 3
 spark = spark_session(SparkSettings(master="local[4]"))
-for folder, again, ending in ((sys.argv[1], True, "rebuilt"), (sys.argv[2], False, "loaded")):
+for folder, rebuild, ending in ((sys.argv[1], True, "rebuilt"), (sys.argv[2], False, "loaded")):
     with open_ledger(f"sqlite:///{folder}/book.db") as ledger:
-        results = Warehouse(Path(folder), ledger).load(spark, again=again)
+        results = Warehouse(Path(folder), ledger).load(spark, rebuild=rebuild)
     assert {result.ending for result in results.values()} == {ending}, results
 """
 

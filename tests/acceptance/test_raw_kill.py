@@ -79,7 +79,7 @@ def check_and_finish(url: str) -> None:
     # A second rerun finds it sealed, and removes what a kill after the seal left lying about.
     with pytest.raises(AlreadySealed):
         store.write(KEY, RUN, [])
-    assert store._medium.names("demo") == [PATHS.metadata, PATHS.payload]
+    assert store._storage.names("demo") == [PATHS.metadata, PATHS.payload]
 
 
 def test_killed_before_each_access_to_a_folder(tmp_path: Path) -> None:

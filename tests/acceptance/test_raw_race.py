@@ -70,5 +70,5 @@ def test_of_many_processes_one_seals_and_its_bytes_stay(raw_url: str) -> None:
             assert list(partition.lines()) == [
                 b'{"writer":%d,"row":%d}' % (writer, row) for row in range(writer + 1)
             ]
-    names = Counter(path.rpartition("/")[2] for path in store._medium.names("demo"))
+    names = Counter(path.rpartition("/")[2] for path in store._storage.names("demo"))
     assert names == {METADATA: ROUNDS, PAYLOAD: ROUNDS}

@@ -13,10 +13,10 @@ from sealbook.cli.table import cell, stdout_console
 from sealbook.model.contract import Contract, Rule
 
 if TYPE_CHECKING:
-    from sealbook.cli.contract import ContractShown
+    from sealbook.views.contracts import ContractView
 
 
-def print_contract(shown: ContractShown) -> None:
+def print_contract(shown: ContractView) -> None:
     """Print a contract: its columns, its rules, its bounds."""
     contract = shown.contract
     console = stdout_console()
@@ -34,7 +34,7 @@ def print_contract(shown: ContractShown) -> None:
     console.print(Padding(facts, (0, 0, 1, 2), expand=False))
 
 
-def _facts(contract: Contract, shown: ContractShown) -> Iterator[tuple[str, str]]:
+def _facts(contract: Contract, shown: ContractView) -> Iterator[tuple[str, str]]:
     """Yield a label and a value for each line about a contract."""
     for column in contract.columns:
         yield "column", f"{column.name} {column.type}{' required' if column.required else ''}"

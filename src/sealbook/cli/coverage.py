@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sealbook.cli.invocation import open_book
-from sealbook.cli.options import (
-    CustomersOption,
-    CutOption,
-    FormatOption,
-    QueryNameArgument,
-    SinceOption,
-    SourceOption,
-    StrictOption,
-    UntilOption,
-)
+from sealbook.cli.options import CutOption, FormatOption, StrictOption
 from sealbook.cli.output import Format, message, show_json
+from sealbook.cli.selecting import selects
+from sealbook.cli.words import counted
 from sealbook.model.publication import CoverageKind
 
 if TYPE_CHECKING:
+    from sealbook.book import BookReader
     from sealbook.cli.table import Column
     from sealbook.model.publication import Coverage
+    from sealbook.model.selection import Selection
 
 app = typer.Typer()
 
 _EXAMPLES = """
 [bold]Examples[/bold]
   sealbook coverage campaign_daily
-  sealbook coverage campaign_daily --since 2026-01-01 --until 2026-01-31 --kind failed --kind missing
+  sealbook coverage --since 2026-01-01 --until 2026-01-31 --kind failed --kind missing
   sealbook coverage campaign_daily --cut month_end --format json
 """
 _STYLES = {
@@ -42,13 +35,11 @@ _STYLES = {
 
 
 @app.command(epilog=_EXAMPLES)
+@selects(query=True)
 def coverage(
     ctx: typer.Context,
-    query_name: QueryNameArgument,
-    source: SourceOption = None,
-    customers: CustomersOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    book: BookReader,
+    selection: Selection,
     kinds: Annotated[
         list[CoverageKind] | None, typer.Option("--kind", help="Only this kind; may be given again.")
     ] = None,
@@ -56,31 +47,23 @@ def coverage(
     cut: CutOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Say of every partition of a query what a read gets of it, of which run, and why not more.
+    """Say of every partition of a query, or of all, what a read gets of it, of which run, and why not more.
 
     Customers are those of the configuration and others that the ledger knows. Days run from the first
     to the last that the ledger knows.
     """
-    with open_book(ctx) as book:
-        found = book.coverage(
-            query_name,
-            source=source,
-            customers=customers,
-            since=since,
-            until=until,
-            strict=strict,
-            cut=cut,
-        )
-    shown = [each for each in found if not kinds or each.kind in kinds]
+    from sealbook.views.coverage import list_coverage
+
+    del ctx
+    found = list_coverage(book.settings, book.ledger, selection, kinds=kinds or (), strict=strict, cut=cut)
     if form is Format.JSON:
-        show_json(shown)
-    elif shown:
+        show_json(found.partitions)
+    elif found.partitions:
         from sealbook.cli.table import print_table
 
-        print_table(shown, _columns())
-    counts = Counter(each.kind for each in found)
-    said = ", ".join(f"{counts[kind]:,} {kind}" for kind in CoverageKind if counts[kind])
-    message(f"{len(found):,} partitions" + (f": {said}" if said else ""))
+        print_table(found.partitions, _columns())
+    said = ", ".join(f"{found.counts[kind]:,} {kind}" for kind in CoverageKind if found.counts[kind])
+    message(counted(found.counts.total(), "partition") + (f": {said}" if said else ""))
 
 
 def _columns() -> list[Column[Coverage]]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
-from datetime import date
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,20 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import sealbook
-from sealbook.cli.load import run_load
+from sealbook.cli.failure import ExitCode
 from sealbook.cli.output import message
+from sealbook.cli.run import exit_code, print_summary, run_stages
 from sealbook.cli.sql import show_answer
-from sealbook.errors import ConfigError, Permanent
-from sealbook.extract.results import Ending
-from sealbook.model import Outcome
+from sealbook.cli.words import counted
+from sealbook.errors import ConfigError
+from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
     from sealbook.book import Book
-    from sealbook.model import RunId, Verdict
+    from sealbook.views.run_summary import RunSummary
+    from sealbook.views.sums import Standing
 
 app = typer.Typer()
 
-_FIRST_DAY, _LAST_DAY = date(2026, 1, 1), date(2026, 1, 10)
+_WHOLE = Selection(source="demo", since="2026-01-01", until="2026-01-10")
 
 _QUESTION = """\
 select segments_device as device, count(distinct customer_id) as accounts,
@@ -55,23 +53,18 @@ def demo(
     """
     _write_book(folder)
     with sealbook.open(folder) as book:
-        run_id = _extract(book)
-        verdicts = _judge(book, run_id)
-        results = run_load(book, book.loader.plan())
-        endings = Counter(result.ending for result in results)
-        message(", ".join(f"{count:,} {ending}" for ending, count in endings.items()).capitalize() + "\n")
-        _show_summary(book, verdicts)
+        plan = book.pipeline.extraction.plan(_WHOLE)
+        run_id = book.pipeline.open_run()
+        message(f"Run {run_id}: {counted(len(plan), 'partition')}")
+        summary = run_stages(book, plan, run_id)
+        print_summary(summary)
+        if exit_code(summary) is ExitCode.FAILED:
+            raise typer.Exit(ExitCode.FAILED)
+        typer.echo()
+        _print_standings(book)
         typer.echo(f"\n{_QUESTION}\n")
         show_answer(book.sql(_QUESTION))
-    rejected = [str(verdict.key) for verdict in verdicts if verdict.outcome is Outcome.REJECTED]
-    message(f"\nThe book is in {folder}. Next:")
-    for command in (
-        "state inspect --status failed",
-        *(f"state history {key}" for key in rejected[:1]),
-        "coverage campaign_daily --kind failed",
-        "warehouse verify",
-    ):
-        message(f"  sealbook --config {folder} {command}")
+    _say_next(folder, summary)
 
 
 def _write_book(folder: Path) -> None:
@@ -94,66 +87,27 @@ def _write_book(folder: Path) -> None:
             raise ConfigError(f"{target} cannot be written: {error.strerror}") from None
 
 
-def _extract(book: Book) -> RunId:
-    from sealbook.cli.progress import partitions_progress
-    from sealbook.clock import new_run_id
-    from sealbook.extract.planning import plan_keys
-
-    plan = plan_keys(book.settings.sources, _FIRST_DAY, _LAST_DAY, source="demo")
-    run_id, total = new_run_id(), sum(map(len, plan.values()))
-    sealed = rows = 0
-    with (
-        partitions_progress("Extracting", total) as progress,
-        closing(book.extract(plan, run_id)) as batches,
-    ):
-        for batch in batches:
-            sealed += sum(result.ending is not Ending.FAILED for result in batch)
-            rows += sum(result.record_count for result in batch)
-            progress.advance(
-                len(batch),
-                rows=sum(result.record_count for result in batch),
-                size=sum(result.payload_bytes for result in batch),
-            )
-    message(f"Extracted {sealed:,} of {total:,} partitions, {rows:,} rows, as run {run_id}")
-    return run_id
-
-
-def _judge(book: Book, run_id: RunId) -> list[Verdict]:
-    from sealbook.chronicle import steps_of
-    from sealbook.cli.progress import partitions_progress
-    from sealbook.model.pipeline_events import PipelineStep
-    from sealbook.validate import Judged, Selection
-
-    validator = book.validator
-    plan = validator.plan(Selection(source="demo", run_id=run_id))
-    verdicts: list[Verdict] = []
-    with (
-        steps_of(book.ledger.run_store, PipelineStep.VALIDATE, [run_id]),
-        partitions_progress("Validating", len(plan.candidates)) as progress,
-    ):
-        for result in validator.judge(plan):
-            if not isinstance(result, Judged):
-                raise Permanent(f"{result.key} could not be judged: {result.reason}")
-            verdicts.append(result.verdict)
-            progress.advance(1, rows=result.rows, size=result.payload_bytes)
-    rejected = [verdict for verdict in verdicts if verdict.outcome is Outcome.REJECTED]
-    message(f"Accepted {len(verdicts) - len(rejected):,}, rejected {len(rejected):,}")
-    for verdict in sorted(rejected, key=lambda each: each.key):
-        message(f"  {verdict.key}: {verdict.error_message}")
-    return verdicts
-
-
-def _show_summary(book: Book, verdicts: Sequence[Verdict]) -> None:
+def _print_standings(book: Book) -> None:
     from sealbook.cli.table import Column, print_table
+    from sealbook.views.sums import standings
 
-    queries = book.settings.sources["demo"].queries
-    outcomes = Counter((verdict.key.query_name, verdict.outcome) for verdict in verdicts)
-    published = {name: list(book.ledger.pointers.published(name)) for name in queries}
-    columns: list[Column[str]] = [
-        Column("query", lambda name: name),
-        Column("accepted", lambda name: outcomes[name, Outcome.ACCEPTED], number=True),
-        Column("rejected", lambda name: outcomes[name, Outcome.REJECTED], style=lambda _: "red", number=True),
-        Column("published", lambda name: len(published[name]), number=True),
-        Column("rows", lambda name: f"{sum(each.record_count for each in published[name]):,}", number=True),
+    columns: list[Column[Standing]] = [
+        Column("query", lambda each: each.query),
+        Column("accepted", lambda each: each.accepted, number=True),
+        Column("rejected", lambda each: each.rejected, style=lambda _: "red", number=True),
+        Column("published", lambda each: each.published, number=True),
+        Column("rows", lambda each: f"{each.rows:,}", number=True),
     ]
-    print_table(queries, columns)
+    print_table(standings(book.ledger.reader, book.queries), columns)
+
+
+def _say_next(folder: Path, summary: RunSummary) -> None:
+    missed = [str(each.key) for each in summary.worst_first]
+    message(f"\nThe book is in {folder}. Next:")
+    for command in (
+        "state inspect --status failed",
+        *(f"state history {key}" for key in missed[:1]),
+        "coverage campaign_daily --kind failed",
+        "warehouse verify",
+    ):
+        message(f"  sealbook --config {folder} {command}")

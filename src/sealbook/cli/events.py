@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,9 +103,10 @@ def _line(event: RunEvent) -> str:
 
     attempt = event.logical_attempt_id and f"#{event.logical_attempt_id}"
     # The step of a Partition… event names the partition already.
+    members = event.event_data if isinstance(event.event_data, Mapping) else {"data": event.event_data}
     data = (
         f"{name}={value}"
-        for name, value in event.event_data.items()
+        for name, value in members.items()
         if name != "partition" and value not in (None, [], {})
     )
     said = "  ".join(cell(part) for part in (event.event_type, event.step_id, attempt, *data) if part)

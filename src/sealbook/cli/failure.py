@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
-from sealbook.errors import ConfigError, InvalidInput, SealbookError
+from sealbook.errors import ConfigError, InvalidInput, SealbookError, first_line
 
 
 class ExitCode(IntEnum):
@@ -45,7 +45,7 @@ def _causes(error: SealbookError) -> Iterator[str]:
     cause = error.__cause__
     while cause is not None:
         # A driver's later lines repeat the statement and its parameters: for --debug only.
-        text = next(iter(str(cause).splitlines()), "") or type(cause).__name__
+        text = first_line(cause)
         if text not in said:
             yield text
         said += text

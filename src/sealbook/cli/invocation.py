@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,16 +33,6 @@ class Invocation:
 def open_book(ctx: typer.Context) -> Book:
     """Open the book that the command is about."""
     return sealbook.open(ctx.obj.config)
-
-
-def check_names(
-    book: Book, source: str | None, customers: Collection[str] | None, query_name: str | None
-) -> None:
-    """Refuse names that are not configured: when nothing was found under them, they are slips of the pen."""
-    from sealbook.config import check_configured
-
-    queries = None if query_name is None else [query_name]
-    check_configured(book.settings.sources, source=source, customers=customers, queries=queries)
 
 
 def load_settings(ctx: typer.Context) -> Settings:

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from sealbook.cli.invocation import load_settings
+from sealbook.cli.failure import ExitCode
+from sealbook.cli.invocation import load_settings, open_book
 from sealbook.cli.options import FormatOption
-from sealbook.cli.output import Format, message, show
+from sealbook.cli.output import Format, flat, message, show, show_json
+from sealbook.cli.words import counted
 
 app = typer.Typer(help="The database that the book is kept in.", no_args_is_help=True)
 
@@ -19,6 +21,12 @@ _GRANT_EXAMPLES = """
   sealbook ledger grant --prefix ads_
 
 Then, in the database: GRANT sealbook_validator TO the_user_of_your_validators
+"""
+
+
+_VERIFY_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook ledger verify
 """
 
 
@@ -76,6 +84,37 @@ def grant(
     roles = [{"role": role} for role in ledger.grant_roles(url, prefix)]
     show(roles, [Column("role", itemgetter("role"))], form)
     message(f"{_shown(url)} has {len(roles)} roles; grant them to the users of your workers.")
+
+
+@app.command(epilog=_VERIFY_EXAMPLES)
+def verify(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
+    """Build every state and pointer again from the log alone, and compare them with the tables.
+
+    The exit code is 1 if there is any difference. Nothing is changed.
+    """
+    from sealbook.cli.table import Column
+    from sealbook.status.verify import LogDifference, Verified, verify_ledger
+
+    verified = Verified()
+    with open_book(ctx) as book:
+        differences = list(verify_ledger(book.ledger.reader, verified))
+    columns: list[Column[LogDifference]] = [
+        Column("partition", lambda each: each.key),
+        Column("field", lambda each: each.field, style=lambda _: "red"),
+        Column("from the log", lambda each: each.from_log, wraps=True),
+        Column("in the table", lambda each: each.in_table, wraps=True),
+    ]
+    if form is Format.JSON:
+        show_json(map(flat, differences))
+    elif differences:
+        show(differences, columns, form)
+    passed_over = f"; passed over, as the log of their runs was retired: {verified.retired:,}"
+    message(
+        f"Verified {counted(verified.partitions, 'partition')}; differences: {len(differences):,}"
+        + (passed_over if verified.retired else "")
+    )
+    if differences:
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _shown(url: str) -> str:

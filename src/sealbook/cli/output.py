@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
+    import msgspec
     from rich.text import Text
 
     from sealbook.cli.table import Column
@@ -38,12 +39,17 @@ def show(records: Iterable[T], columns: Sequence[Column[T]], form: Format) -> No
         print_table(records, columns)
 
 
+def show_object(record: object) -> None:
+    """Print one JSON object to stdout."""
+    encoded = _encoder().encode(record)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(encoded + b"\n")
+    sys.stdout.buffer.flush()
+
+
 def show_json(records: Iterable[object]) -> None:
     """Stream a JSON list of objects, one a line, to stdout; a named tuple is an object too."""
-    import msgspec
-
-    # A sum of bigints is a decimal in SQL, and a number to whoever asked.
-    encode = msgspec.json.Encoder(enc_hook=_plain_text, decimal_format="number").encode
+    encode = _encoder().encode
     sys.stdout.flush()
     out = sys.stdout.buffer  # JSON is UTF-8 whatever the terminal is
     separator = b"[\n"
@@ -56,9 +62,10 @@ def show_json(records: Iterable[object]) -> None:
 
 
 def flat(record: Any) -> dict[str, object]:
-    """Return a dataclass that has a `key` as one object, the fields of its key first."""
-    fields = asdict(record)
-    return {**fields.pop("key"), **fields}
+    """Return a dataclass or named tuple that has a `key` as one object, the fields of its key first."""
+    fields = record._asdict() if isinstance(record, _NamedTuple) else asdict(record)
+    del fields["key"]
+    return {**asdict(record.key), **fields}
 
 
 def message(text: str | Text) -> None:
@@ -66,6 +73,13 @@ def message(text: str | Text) -> None:
     from rich.console import Console
 
     Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(text)
+
+
+def _encoder() -> msgspec.json.Encoder:
+    import msgspec
+
+    # A sum of bigints is a decimal in SQL, and a number to whoever asked.
+    return msgspec.json.Encoder(enc_hook=_plain_text, decimal_format="number")
 
 
 def _plain_text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""A progress bar on stderr for long work: how much is done, how fast, time left."""
+"""Progress bars on stderr for long work: how much is done, how fast, time left."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from sealbook.model.partition_events import Stage
+
+if TYPE_CHECKING:
+    from sealbook.pipeline.pipeline import OnStage
+
 _MEGABYTE = 1_000_000
+_PARTITIONS = "partitions, {task.fields[details]}"
+_DESCRIPTIONS = {Stage.EXTRACT: "Extracting", Stage.VALIDATE: "Validating", Stage.LOAD: "Loading"}
 
 
 @dataclass
@@ -34,9 +42,15 @@ class Tracker:
 @contextmanager
 def partitions_progress(description: str, total: int) -> Iterator[Tracker]:
     """Show a bar while the block lasts, where stderr is a terminal; elsewhere show nothing."""
-    with _progress("partitions, {task.fields[details]}") as progress:
-        task = progress.add_task(description, total=total, details="0 rows")
-        yield Tracker(progress, task)
+    with _progress(_PARTITIONS) as progress:
+        yield _tracker(progress, description, total)
+
+
+@contextmanager
+def stages_progress() -> Iterator[OnStage]:
+    """Show a bar for each stage of a run in the same way; tell what is yielded that a stage begins."""
+    with _progress(_PARTITIONS) as progress:
+        yield lambda stage, total: _tracker(progress, _DESCRIPTIONS[stage], total).advance
 
 
 @contextmanager
@@ -45,6 +59,11 @@ def events_progress(description: str, total: int) -> Iterator[Callable[[int], No
     with _progress("events") as progress:
         task = progress.add_task(description, total=total)
         yield lambda done: progress.update(task, completed=done)
+
+
+def _tracker(progress: Progress, description: str, total: int) -> Tracker:
+    width = max(map(len, _DESCRIPTIONS.values()))
+    return Tracker(progress, progress.add_task(f"{description:<{width}}", total=total, details="0 rows"))
 
 
 def _progress(unit: str) -> Progress:

@@ -10,22 +10,15 @@ import msgspec
 import typer
 
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import (
-    CustomersOption,
-    FormatOption,
-    KeyArgument,
-    LimitOption,
-    QueryNameOption,
-    RunIdOption,
-    SinceOption,
-    SourceOption,
-    UntilOption,
-)
+from sealbook.cli.options import FormatOption, KeyArgument, LimitOption, RunIdOption
 from sealbook.cli.output import Format, message, show_json
+from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, cell, print_table
 from sealbook.errors import NotFound
 
 if TYPE_CHECKING:
+    from sealbook.book import BookReader
+    from sealbook.model.selection import Selection
     from sealbook.raw import RawMetadata
 
 app = typer.Typer(help="What is sealed, and what is in it.", no_args_is_help=True)
@@ -44,26 +37,22 @@ _SHOW_EXAMPLES = """
 
 
 @app.command("list", epilog=_LIST_EXAMPLES)
+@selects(keys=True, runs=True)
 def list_(
     ctx: typer.Context,
-    source: SourceOption = None,
-    customers: CustomersOption = None,
-    query_name: QueryNameOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    book: BookReader,
+    selection: Selection,
     limit: LimitOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List the sealed runs of partitions, with what their seals say."""
-    with open_book(ctx) as book:
-        runs = book.raw.sealed(
-            source=source, query_name=query_name, customers=customers, since=since, until=until
-        )
-        seals = (book.raw.metadata(key, run_id) for key, run_id in islice(runs, limit))
-        if form is Format.JSON:
-            show_json(map(_fields, seals))
-        else:
-            _print_seals(seals)
+    del ctx
+    runs = islice(book.raw.sealed(selection), limit)
+    seals = (book.raw.metadata(each.key, each.run_id) for each in runs)
+    if form is Format.JSON:
+        show_json(map(_fields, seals))
+    else:
+        _print_seals(seals)
 
 
 @app.command("show", epilog=_SHOW_EXAMPLES)

@@ -2,50 +2,95 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sealbook.cli.groups import DefaultGroup
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import FormatOption
+from sealbook.cli.options import FormatOption, RunIdArgument
 from sealbook.cli.output import Format, message, show_json
+from sealbook.cli.words import counted
+from sealbook.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from sealbook.ledger.events import ProjectedRun
+    from sealbook.views.runs import RunRow
 
-app = typer.Typer()
+app = typer.Typer(
+    cls=DefaultGroup,
+    help="What runs there were, and what came of them."
+    "\n\n`sealbook runs` is short for `list`, which has --limit and --format.",
+)
 
 _STYLES = {"COMPLETED": "green", "FAILED": "red", "CANCELLED": "red", "RUNNING": "cyan", "PAUSED": "yellow"}
 
-_EXAMPLES = """
+_LIST_EXAMPLES = """
 [bold]Examples[/bold]
   sealbook runs
   sealbook runs --limit 100 --format json
 """
 
+_CANCEL_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook runs cancel 01J8ZQ6T5N8W3Y2V7R4K9M0XCE --reason "wrong week"
+"""
 
-@app.command(epilog=_EXAMPLES)
-def runs(
+
+@app.command("list", epilog=_LIST_EXAMPLES)
+def list_(
     ctx: typer.Context,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most so many.")] = 20,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List runs, the latest first, with status, duration and counts."""
+    from sealbook.views.runs import list_runs
+
     with open_book(ctx) as book:
         book.ledger.run_store.projector().catch_up()
-        found = book.ledger.run_store.list_runs(limit)
+        found = list_runs(book.ledger.reader.run_store, limit)
     if form is Format.JSON:
-        show_json(_members(each) for each in found)
+        show_json(each.to_dict() for each in found)
     else:
         _print_runs(found)
     if not found:
         message("No run has said anything yet.")
 
 
-def _print_runs(found: list[ProjectedRun]) -> None:
+@app.command(epilog=_CANCEL_EXAMPLES)
+def cancel(
+    ctx: typer.Context,
+    run_id: RunIdArgument,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept in the log.")],
+    actor: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who says so. Default: your user's name.")
+    ] = None,
+) -> None:
+    """Stop a run on purpose: what it has yet to do will not be done.
+
+    What it has published stays. A command that works on the run goes on with what it has begun.
+    """
+    who = actor or _user_name()
+    with open_book(ctx) as book:
+        left = book.ledger.runs.cancel_run(run_id, actor=who, reason=reason)
+        book.ledger.run_store.projector().catch_up()
+    message(f"Run {run_id} is cancelled: {counted(left, 'partition')} will not be done.")
+
+
+def _user_name() -> str:
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        raise InvalidInput("your user has no name", field="actor", remedy="Give --actor.") from None
+
+
+def _print_runs(found: Sequence[RunRow]) -> None:
     from sealbook.cli.table import Column, print_table
 
-    columns: list[Column[ProjectedRun]] = [
+    columns: list[Column[RunRow]] = [
         Column("run", lambda each: each.snapshot.run_id),
         Column(
             "status",
@@ -53,35 +98,18 @@ def _print_runs(found: list[ProjectedRun]) -> None:
             style=lambda each: _STYLES.get(each.snapshot.status.value, ""),
         ),
         Column("started (UTC)", lambda each: each.snapshot.started_at, spare=2),
-        Column("duration", lambda each: _duration(each), spare=1, number=True),
+        Column("duration", lambda each: _duration(each.duration), spare=1, number=True),
         Column("sealed", lambda each: each.snapshot.counters.partitions_sealed, number=True),
         Column("failed", lambda each: each.snapshot.counters.partitions_failed, number=True),
         Column("accepted", lambda each: each.snapshot.counters.partitions_accepted, number=True),
         Column("rejected", lambda each: each.snapshot.counters.partitions_rejected, number=True),
         Column("published", lambda each: each.snapshot.counters.partitions_published, number=True),
-        Column("remarks", _remarks, style=lambda _: "red", spare=3, wraps=True),
+        Column("remarks", lambda each: "; ".join(each.remarks), style=lambda _: "red", spare=3, wraps=True),
     ]
     print_table(found, columns)
 
 
-def _members(run: ProjectedRun) -> dict[str, object]:
-    duration = run.snapshot.duration
-    seconds = None if duration is None else duration.total_seconds()
-    return {**run.snapshot.to_dict(), "durationSeconds": seconds, "stale": run.stale}
-
-
-def _remarks(run: ProjectedRun) -> str:
-    skipped = len(run.snapshot.inconsistent)
-    remarks = [
-        run.snapshot.error,
-        f"inconsistent (events skipped: {skipped})" if skipped else None,
-        "stale: to be read again" if run.stale else None,
-    ]
-    return "; ".join(filter(None, remarks))
-
-
-def _duration(run: ProjectedRun) -> str:
-    duration = run.snapshot.duration
+def _duration(duration: timedelta | None) -> str:
     if duration is None:
         return ""
     minutes, seconds = divmod(int(duration.total_seconds()), 60)

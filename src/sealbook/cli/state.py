@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import typer
 
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import (
-    CustomerIdOption,
-    FormatOption,
-    KeyArgument,
-    KeysArgument,
-    LimitOption,
-    QueryNameOption,
-    SinceOption,
-    SourceOption,
-    StatusOption,
-    UntilOption,
-)
+from sealbook.cli.options import FormatOption, KeyArgument, LimitOption
 from sealbook.cli.output import Format, flat, message, show, show_json
+from sealbook.cli.selecting import selects
+from sealbook.cli.words import counted
 from sealbook.model import PartitionState, Status
-from sealbook.model.keys import check_customer_id
 
 if TYPE_CHECKING:
+    from sealbook.book import BookReader
     from sealbook.cli.table import Column
-    from sealbook.ledger.states.reader import StateFilters
+    from sealbook.model.selection import Selection
 
 app = typer.Typer(help="What is safe to consume, and how it came to be so.", no_args_is_help=True)
 
@@ -50,15 +39,11 @@ _HISTORY_EXAMPLES = """
 
 
 @app.command(epilog=_INSPECT_EXAMPLES)
+@selects(keys=True, statuses=True)
 def inspect(
     ctx: typer.Context,
-    keys: KeysArgument = None,
-    source: SourceOption = None,
-    customer_id: CustomerIdOption = None,
-    query_name: QueryNameOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    status: StatusOption = None,
+    book: BookReader,
+    selection: Selection,
     limit: LimitOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
@@ -67,27 +52,14 @@ def inspect(
     Give keys, or filters, or neither.
     A partition that nobody has judged is pending, and shown when asked for by key.
     """
-    filters: StateFilters = {
-        "source": source,
-        "customer_id": customer_id,
-        "query_name": query_name,
-        "since": since,
-        "until": until,
-        "status": status,
-    }
-    if keys and any(value is not None for value in filters.values()):
-        raise typer.BadParameter("give keys or filters, not both")
-    if source and customer_id:
-        check_customer_id(source, customer_id)
-    if since and until and since > until:
-        raise typer.BadParameter(f"since {since} is after until {until}")
-    with open_book(ctx) as book:
-        states = map(book.ledger.state, keys) if keys else book.ledger.states(**filters)
-        shown: Counter[Status] = Counter()
-        show(_counted(islice(states, limit), shown), _state_columns(form), form)
-        _summarise(shown)
-        if not keys and shown.total() == limit:
-            message(f"--limit: these are the first of {sum(book.ledger.status_counts(**filters).values())}")
+    from sealbook.views.states import StateListing
+
+    del ctx
+    listing = StateListing(book.ledger, selection, limit)
+    show(listing, _state_columns(form), form)
+    _summarise(listing.counts)
+    if listing.total is not None:
+        message(f"--limit: these are the first of {listing.total:,}")
 
 
 @app.command(epilog=_HISTORY_EXAMPLES)
@@ -123,18 +95,11 @@ def _state_columns(form: Format) -> list[Column[PartitionState]]:
     ]
 
 
-def _counted(states: Iterable[PartitionState], counts: Counter[Status]) -> Iterator[PartitionState]:
-    for state in states:
-        counts[state.status] += 1
-        yield state
-
-
 def _summarise(counts: Counter[Status]) -> None:
     from rich.text import Text
 
-    total = counts.total()
-    line = Text(f"{total} partition{'' if total == 1 else 's'}")
+    line = Text(counted(counts.total(), "partition"))
     for index, (status, style) in enumerate(STATUS_STYLES.items()):
         line.append(": " if index == 0 else ", ")
-        line.append(f"{counts[status]} {status}", style if counts[status] else "dim")
+        line.append(f"{counts[status]:,} {status}", style if counts[status] else "dim")
     message(line)

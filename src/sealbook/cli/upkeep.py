@@ -10,20 +10,16 @@ import typer
 
 from sealbook.cli.failure import ExitCode
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import (
-    CustomersOption,
-    FormatOption,
-    QueryNameOption,
-    SinceOption,
-    SourceOption,
-    UntilOption,
-)
+from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, flat, message, show_json
+from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, print_table
+from sealbook.cli.words import counted
 from sealbook.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from sealbook.ledger.pointers import PointerFilters
+    from sealbook.book import BookReader
+    from sealbook.model.selection import Selection
     from sealbook.warehouse.cleanup import Removed
     from sealbook.warehouse.verification import Mismatch
 
@@ -71,44 +67,36 @@ def gc(
     elif removed:
         print_table(removed, columns)
     done = "Would remove" if dry_run else "Removed"
-    message(f"{done} {len(removed):,} artifacts, {sum(each.bytes for each in removed) / 1e6:,.1f} MB")
+    megabytes = sum(each.bytes for each in removed) / 1e6
+    message(f"{done} {counted(len(removed), 'artifact')}, {megabytes:,.1f} MB")
 
 
+@selects(keys=True)
 def verify(
     ctx: typer.Context,
-    source: SourceOption = None,
-    customers: CustomersOption = None,
-    query_name: QueryNameOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    book: BookReader,
+    selection: Selection,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Re-read every artifact against its load record, and compare pointers with states.
 
     The exit code is 1 if there is any difference. `sealbook load` resolves those of pointers;
-    `sealbook load --again` stages artifacts that are missing or damaged from their raw payloads.
+    `sealbook load --rebuild` stages artifacts that are missing or damaged from their raw payloads.
     """
     from sealbook.cli.progress import partitions_progress
     from sealbook.warehouse.store import ArtifactStore
     from sealbook.warehouse.verification import Verification
 
-    with open_book(ctx) as book:
-        verification = Verification(book.ledger.pointers, ArtifactStore.open(book.settings.warehouse))
-        filters: PointerFilters = {
-            "source": source,
-            "customers": customers,
-            "query_name": query_name,
-            "since": since,
-            "until": until,
-        }
-        mismatches = list(verification.pointers(**filters))
-        artifacts = 0
-        total = sum(1 for _ in book.ledger.pointers.load_records(**filters))
-        with partitions_progress("Verifying", total) as progress:
-            for verified in verification.artifacts(**filters):
-                artifacts += 1
-                mismatches += verified.mismatches
-                progress.advance(1, rows=verified.record.record_count, size=verified.record.bytes)
+    del ctx
+    verification = Verification(book.ledger.pointers, ArtifactStore.open(book.settings.warehouse))
+    mismatches = list(verification.pointers(selection))
+    artifacts = 0
+    total = sum(1 for _ in book.ledger.pointers.load_records(selection))
+    with partitions_progress("Verifying", total) as progress:
+        for verified in verification.artifacts(selection):
+            artifacts += 1
+            mismatches += verified.mismatches
+            progress.advance(1, rows=verified.record.record_count, size=verified.record.bytes)
     columns: list[Column[Mismatch]] = [
         Column("partition", lambda each: each.key),
         Column("run", lambda each: each.run_id, spare=1),
@@ -120,7 +108,7 @@ def verify(
         show_json(map(flat, mismatches))
     elif mismatches:
         print_table(mismatches, columns)
-    message(f"Verified {artifacts:,} artifacts; differences: {len(mismatches):,}")
+    message(f"Verified {counted(artifacts, 'artifact')}; differences: {len(mismatches):,}")
     if mismatches:
         raise typer.Exit(ExitCode.FAILED)
 

@@ -9,24 +9,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from sealbook.cli import cut, upkeep
-from sealbook.cli.invocation import open_book
-from sealbook.cli.options import (
-    CustomersOption,
-    FormatOption,
-    KeysArgument,
-    LimitOption,
-    QueryNameOption,
-    SinceOption,
-    SourceOption,
-    UntilOption,
-)
-from sealbook.cli.output import Format, message, show_json
+from sealbook.cli.options import FormatOption, LimitOption
+from sealbook.cli.output import Format, message, show, show_json
+from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, print_table
-from sealbook.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from sealbook.ledger.pointers import PointerFilters
+    from sealbook.book import BookReader
     from sealbook.model.publication import Action, LoadRecord, PlanItem, Pointer
+    from sealbook.model.selection import Selection
 
 app = typer.Typer(help="What is published, and whether it is all there.", no_args_is_help=True)
 
@@ -47,28 +38,18 @@ _RECORDS_EXAMPLES = """
 
 
 @app.command(epilog=_PLAN_EXAMPLES)
+@selects(keys=True)
 def plan(
     ctx: typer.Context,
-    source: SourceOption = None,
-    customers: CustomersOption = None,
-    query_name: QueryNameOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    book: BookReader,
+    selection: Selection,
     limit: LimitOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Count and list what a load would do: load, replace, hide. Nothing is changed."""
-    filters: PointerFilters = {
-        "source": source,
-        "customers": customers,
-        "query_name": query_name,
-        "since": since,
-        "until": until,
-    }
-    with open_book(ctx) as book:
-        reads = book.ledger.pointers
-        message(plan_text(reads.plan_counts(**filters)))
-        show_plan(islice(reads.plan(**filters), limit), form)
+    del ctx
+    message(plan_text(book.ledger.pointers.plan_counts(selection)))
+    show_plan(islice(book.ledger.pointers.plan(selection), limit), form)
 
 
 def plan_text(counts: Mapping[Action, int]) -> str:
@@ -93,37 +74,27 @@ def show_plan(items: Iterable[PlanItem], form: Format) -> None:
 
 
 @app.command(epilog=_POINTERS_EXAMPLES)
+@selects(keys=True)
 def pointers(
     ctx: typer.Context,
-    keys: KeysArgument = None,
-    source: SourceOption = None,
-    customers: CustomersOption = None,
-    query_name: QueryNameOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    book: BookReader,
+    selection: Selection,
     limit: LimitOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List the latest pointer of each partition; of partitions that are named, all that they have had."""
-    filters: PointerFilters = {
-        "source": source,
-        "customers": customers,
-        "query_name": query_name,
-        "since": since,
-        "until": until,
-    }
-    if keys and any(value is not None for value in filters.values()):
-        raise InvalidInput("a KEY names one partition, and takes no filters", remedy="Give one or the other.")
-    with open_book(ctx) as book:
-        reads = book.ledger.pointers
-        found: Iterable[Pointer] = (
-            chain.from_iterable(map(reads.history, keys)) if keys else reads.pointers(**filters)
-        )
-        shown = islice(found, limit)
-        if form is Format.JSON:
-            show_json({**each._asdict(), "status": each.status} for each in shown)
-        else:
-            print_table(shown, _pointer_columns())
+    del ctx
+    reads = book.ledger.pointers
+    found: Iterable[Pointer] = (
+        chain.from_iterable(map(reads.history, selection.keys))
+        if selection.keys
+        else reads.pointers(selection)
+    )
+    shown = islice(found, limit)
+    if form is Format.JSON:
+        show_json({**each._asdict(), "status": each.status} for each in shown)
+    else:
+        print_table(shown, _pointer_columns())
 
 
 def _pointer_columns() -> list[Column[Pointer]]:
@@ -146,34 +117,26 @@ def _pointer_columns() -> list[Column[Pointer]]:
 
 
 @app.command(epilog=_RECORDS_EXAMPLES)
+@selects(keys=True)
 def records(
     ctx: typer.Context,
-    source: SourceOption = None,
-    customers: CustomersOption = None,
-    query_name: QueryNameOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    book: BookReader,
+    selection: Selection,
     limit: LimitOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List the load records: when each run was first loaded, and into which artifact."""
-    with open_book(ctx) as book:
-        found = book.ledger.pointers.load_records(
-            source=source, customers=customers, query_name=query_name, since=since, until=until
-        )
-        columns: list[Column[LoadRecord]] = [
-            Column("partition", lambda each: each.key),
-            Column("run", lambda each: each.run_id),
-            Column("schema", lambda each: each.schema_version, spare=2),
-            Column("loaded (UTC)", lambda each: each.loaded_at),
-            Column("records", lambda each: each.record_count, spare=1, number=True),
-            Column("bytes", lambda each: each.bytes, spare=3, number=True),
-            Column("digest", lambda each: each.digest[:12], spare=4),
-        ]
-        if form is Format.JSON:
-            show_json(islice(found, limit))
-        else:
-            print_table(islice(found, limit), columns)
+    del ctx
+    columns: list[Column[LoadRecord]] = [
+        Column("partition", lambda each: each.key),
+        Column("run", lambda each: each.run_id),
+        Column("schema", lambda each: each.schema_version, spare=2),
+        Column("loaded (UTC)", lambda each: each.loaded_at),
+        Column("records", lambda each: each.record_count, spare=1, number=True),
+        Column("bytes", lambda each: each.bytes, spare=3, number=True),
+        Column("digest", lambda each: each.digest[:12], spare=4),
+    ]
+    show(islice(book.ledger.pointers.load_records(selection), limit), columns, form)
 
 
 app.command(epilog=upkeep.GC_EXAMPLES)(upkeep.gc)

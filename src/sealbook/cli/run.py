@@ -1,0 +1,141 @@
+"""`sealbook run`: the whole way of the data, as one run."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import typer
+
+from sealbook.cli.failure import ExitCode
+from sealbook.cli.options import FormatOption, ResumedRunOption
+from sealbook.cli.output import Format, message, show_object
+from sealbook.cli.selecting import selects
+from sealbook.cli.words import counted
+from sealbook.model import RunStatus
+from sealbook.model.partition_events import Stage
+
+if TYPE_CHECKING:
+    from sealbook.book import Book
+    from sealbook.extract.plan import ExtractPlan
+    from sealbook.model import RunId
+    from sealbook.model.selection import Selection
+    from sealbook.views.run_summary import NotPublished, RunSummary
+
+app = typer.Typer()
+
+_SHOWN = 10
+
+_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook run --day yesterday --lookback 3
+  sealbook run --since 2026-01-01 --until 2026-01-31 --query campaign_daily
+  sealbook run google_ads/123-456-7890/campaign_daily/2026-01-01
+  sealbook run --since 2026-01-01 --until 2026-01-31 --run-id 01J8ZQ6T5N8W3Y2V7R4K9M0XCE
+"""
+
+
+@app.command(epilog=_EXAMPLES)
+@selects(writes=True, keys=True, lookback=True)
+def run(
+    ctx: typer.Context,
+    book: Book,
+    selection: Selection,
+    run_id: ResumedRunOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Extract, validate and load every partition of a span of days, as one run.
+
+    To go on with a run that was stopped or killed, give the same command with --run-id.
+    One partition's failure leaves the others alone.
+    """
+    del ctx
+    plan = book.pipeline.extraction.plan(selection)
+    if run_id is not None and (ended := _ended(book, run_id)) is not None:
+        message(f"Run {run_id} has ended already: {ended.status}")
+        if form is Format.JSON:
+            show_object(ended.to_dict())
+        raise typer.Exit(ExitCode.DONE if ended.status is RunStatus.COMPLETED else ExitCode.FAILED)
+    run = run_id or book.pipeline.open_run()
+    message(f"Run {run}: {_days(selection)}{counted(len(plan), 'partition')}")
+    summary = run_stages(book, plan, run)
+    if form is Format.JSON:
+        show_object(summary.to_dict())
+    else:
+        print_summary(summary)
+        _say_next(summary)
+    raise typer.Exit(exit_code(summary))
+
+
+def run_stages(book: Book, plan: ExtractPlan, run_id: RunId) -> RunSummary:
+    """Take what is planned the whole way under one display of progress, and sum up what came of it."""
+    from sealbook.cli.progress import stages_progress
+    from sealbook.views.run_summary import RunSummary
+
+    store = book.ledger.reader.run_store
+    summary = RunSummary.begin(store, run_id)
+    with stages_progress() as on_stage, closing(book.pipeline.run(plan, run_id, on_stage)) as batches:
+        for batch in batches:
+            summary.add(batch)
+    summary.read(store)
+    return summary
+
+
+def print_summary(summary: RunSummary) -> None:
+    """Print what came of each stage, and what was not published, worst first."""
+    from sealbook.cli.table import cell
+
+    for stage, counts in summary.counts.items():
+        said = ", ".join(f"{count:,} {_words(ending)}" for ending, count in counts.items() if count)
+        typer.echo(f"{stage:<10}{said or 'nothing to do'}")
+    missed = summary.worst_first
+    if not missed:
+        return
+    typer.echo("not published")
+    shown = [(str(each.key), f"{each.stage} {each.ending}", cell(each.reason)) for each in missed[:_SHOWN]]
+    key_width, ending_width = (max(len(each[place]) for each in shown) for place in (0, 1))
+    for key, ending, reason in shown:
+        typer.echo(f"  {key:<{key_width}}  {ending:<{ending_width}}  {reason}")
+    if len(missed) > _SHOWN:
+        typer.echo(f"  … and {len(missed) - _SHOWN:,} more")
+
+
+def exit_code(summary: RunSummary) -> ExitCode:
+    """Tell all, some and none published apart."""
+    if not summary.not_published:
+        return ExitCode.DONE
+    return ExitCode.DONE_IN_PART if summary.published else ExitCode.FAILED
+
+
+def _ended(book: Book, run_id: RunId) -> RunSummary | None:
+    """Return what is known of a run that has ended; None of any other."""
+    from sealbook.views.run_summary import RunSummary
+
+    summary = RunSummary.begin(book.ledger.reader.run_store, run_id)
+    return summary if summary.status.final else None
+
+
+def _days(selection: Selection) -> str:
+    if selection.since is None:
+        return ""
+    if selection.since == selection.until:
+        return f"{selection.since}, "
+    return f"{selection.since} … {selection.until}, "
+
+
+def _words(ending: str) -> str:
+    return {"loaded": "new", "not_judged": "not judged"}.get(ending, ending)
+
+
+def _say_next(summary: RunSummary) -> None:
+    if summary.not_published:
+        message(f"next: sealbook {_next(summary, summary.worst_first[0])}")
+
+
+def _next(summary: RunSummary, worst: NotPublished) -> str:
+    """Return the command that shows why, or tries again."""
+    if worst.ending == "rejected":
+        return f"state history {worst.key}"
+    if not summary.status.final:
+        return f"run … --run-id {summary.run_id}"
+    return "load" if worst.stage is Stage.LOAD else f"run {worst.key}"

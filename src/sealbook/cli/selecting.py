@@ -1,0 +1,225 @@
+"""How every command that chooses partitions says which: the same options, help and errors on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import date, timedelta
+from inspect import Parameter, Signature, signature
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Literal, ParamSpec, get_type_hints, overload
+
+import typer
+
+from sealbook.cli.invocation import load_settings, open_book
+from sealbook.cli.options import KEY_FORM, parse_key
+from sealbook.clock import utc_now
+from sealbook.errors import InvalidInput
+from sealbook.model import Status
+from sealbook.model.keys import normalise_customer_id, parse_date
+from sealbook.model.selection import Selection
+
+if TYPE_CHECKING:
+    from sealbook.book import Book, BookReader
+    from sealbook.config import Settings
+
+P = ParamSpec("P")
+
+_GIVEN = 3
+"""A command begins with what `selects` gives it: the context, the book, the selection."""
+
+
+def _statuses(incomplete: str) -> list[str]:
+    return [status for status in Status if status.startswith(incomplete)]
+
+
+_DATE = "YYYY-MM-DD, today or yesterday (UTC)"
+_OPTIONS: dict[str, Any] = {
+    "keys": Annotated[list[str] | None, typer.Argument(metavar="KEY", help=f"Partitions, as {KEY_FORM}.")],
+    "query": Annotated[
+        str | None, typer.Argument(metavar="[QUERY]", help="The name of a query: short for --query.")
+    ],
+    "source": Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this source; may be given again.")
+    ],
+    "customers": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--customer-id",
+            "--customer",
+            metavar="ID",
+            help="Only this customer; hyphens are fine; may be given again.",
+        ),
+    ],
+    "queries": Annotated[
+        list[str] | None,
+        typer.Option("--query-name", "--query", metavar="NAME", help="Only this query; may be given again."),
+    ],
+    "since": Annotated[
+        str | None, typer.Option(metavar="DATE", help=f"Only logical dates from this day on: {_DATE}.")
+    ],
+    "until": Annotated[
+        str | None, typer.Option(metavar="DATE", help=f"Only logical dates up to this day: {_DATE}.")
+    ],
+    "day": Annotated[str | None, typer.Option(metavar="DATE", help=f"Only this logical date: {_DATE}.")],
+    "lookback": Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="With --day: that day and those before it, N in all."),
+    ],
+    "runs": Annotated[
+        list[str] | None,
+        typer.Option("--run-id", "--run", metavar="ULID", help="Only this run; may be given again."),
+    ],
+    "statuses": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--status",
+            metavar="|".join(Status),
+            help="Only this status; may be given again.",
+            autocompletion=_statuses,
+        ),
+    ],
+}
+_NAMES = {"source", "queries"}
+_PARTITIONS = {*_NAMES, "customers", "since", "until", "day"}
+
+
+@overload
+def selects(
+    *,
+    writes: Literal[True],
+    keys: bool = ...,
+    query: bool = ...,
+    runs: bool = ...,
+    statuses: bool = ...,
+    lookback: bool = ...,
+) -> Callable[[Callable[Concatenate[typer.Context, Book, Selection, P], None]], Callable[..., None]]: ...
+@overload
+def selects(
+    *, configuration: Literal[True], query: bool = ...
+) -> Callable[[Callable[Concatenate[typer.Context, Settings, Selection, P], None]], Callable[..., None]]: ...
+@overload
+def selects(
+    *,
+    keys: bool = ...,
+    query: bool = ...,
+    runs: bool = ...,
+    statuses: bool = ...,
+    lookback: bool = ...,
+) -> Callable[
+    [Callable[Concatenate[typer.Context, BookReader, Selection, P], None]], Callable[..., None]
+]: ...
+def selects(
+    *, writes: bool = False, configuration: bool = False, **further: bool
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that choose partitions; it is called with the book and a checked selection.
+
+    It gets the book if it `writes`, and else the side that cannot; with `configuration` it gets the settings
+    alone, chooses by source and query, and the ledger is not opened. The others add a way to choose: `keys`
+    and `query` as arguments, `runs`, `statuses`, and `lookback` from a day.
+    """
+    wanted = {name for name, is_wanted in further.items() if is_wanted}
+    wanted |= _NAMES if configuration else _PARTITIONS
+    options = {name: option for name, option in _OPTIONS.items() if name in wanted}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def selecting(ctx: typer.Context, **values: Any) -> None:
+            selection = _selection(**{name: values.pop(name) for name in options})
+            if configuration:
+                command(ctx, _checked_settings(ctx, selection), selection, **values)
+                return
+            with open_book(ctx) as book:
+                # To look at a partition that nobody knows is no slip: it is pending (R-STATE-1).
+                if writes or not selection.keys:
+                    book.check(selection)
+                command(ctx, book if writes else book.reader, selection, **values)
+
+        _describe(selecting, command, options)
+        return selecting
+
+    return decorate
+
+
+def _checked_settings(ctx: typer.Context, selection: Selection) -> Settings:
+    from sealbook.config import check_selection
+
+    settings = load_settings(ctx)
+    check_selection(settings.sources, selection)
+    return settings
+
+
+def _selection(
+    *,
+    keys: Iterable[str] | None = None,
+    query: str | None = None,
+    queries: Iterable[str] | None = None,
+    customers: Iterable[str] | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    day: str | None = None,
+    lookback: int | None = None,
+    **others: Any,
+) -> Selection:
+    """Read what was typed, as the model refuses it or takes it."""
+    first, last = _span(since, until, day, lookback)
+    named = [*([] if query is None else [query]), *(queries or ())]
+    return Selection(
+        keys=map(parse_key, keys or ()),
+        customers=[normalise_customer_id(each) for each in customers or ()] or None,
+        queries=named or None,
+        since=first,
+        until=last,
+        **{name: values or None for name, values in others.items()},
+    )
+
+
+def _span(
+    since: str | None, until: str | None, day: str | None, lookback: int | None
+) -> tuple[date | None, date | None]:
+    if day is None:
+        if lookback is not None:
+            raise InvalidInput(
+                "there is no day to look back from", field="lookback", remedy="Give --day as well."
+            )
+        return (
+            None if since is None else _day("since", since),
+            None if until is None else _day("until", until),
+        )
+    if since is not None or until is not None:
+        raise InvalidInput(
+            "a day and a span of days are given", field="day", remedy="Give --day, or --since and --until."
+        )
+    last = _day("day", day)
+    try:
+        return last - timedelta(days=(lookback or 1) - 1), last
+    except OverflowError:
+        raise InvalidInput.of("lookback", lookback, f"a number of days up to {last}") from None
+
+
+def _day(field: str, text: str) -> date:
+    match text:
+        case "today":
+            return utc_now().date()
+        case "yesterday":
+            return utc_now().date() - timedelta(days=1)
+        case _:
+            return parse_date(field, text)
+
+
+def _describe(selecting: Any, command: Any, options: dict[str, Any]) -> None:
+    """Let Typer see a function that has the options of the selection, and then the command's own."""
+    own = list(signature(command).parameters.values())[_GIVEN:]
+    # Only these are evaluated: the types of what the command is given need not be imported.
+    annotations = SimpleNamespace(__annotations__={each.name: each.annotation for each in own})
+    hints = get_type_hints(annotations, command.__globals__, include_extras=True)
+    parameters = [
+        Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
+        *(
+            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=options[name])
+            for name in options
+        ),
+        *(each.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[each.name]) for each in own),
+    ]
+    selecting.__name__, selecting.__doc__ = command.__name__, command.__doc__
+    selecting.__module__ = command.__module__
+    selecting.__signature__ = Signature(parameters)
+    selecting.__annotations__ = {each.name: each.annotation for each in parameters}
