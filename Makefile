@@ -1,6 +1,6 @@
 # Everything a contributor or CI runs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo lint format types imports pytest test bench clean
+.PHONY: help setup java demo lint format types imports quick pytest test bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -37,6 +37,10 @@ types: $(STAMP) ## check types (mypy, strict)
 
 imports: $(STAMP) ## check the import rules (import-linter)
 	$(BIN)/lint-imports
+
+quick: $(STAMP) lint types imports ## check style, types and imports, and run what needs neither Spark nor a server
+	$(BIN)/pytest -q -n 2 tests/unit
+	$(BIN)/pytest -q -n 2 tests/contract -k sqlite
 
 pytest: $(STAMP) java ## run the tests
 	$(BIN)/pytest -n 2 --dist loadgroup

@@ -11,16 +11,16 @@ from time import perf_counter
 from typing import Any
 
 from bench.harness import Result, duration, megabytes, peak_memory, seconds
-from sealbook.clock import new_run_id
 from sealbook.config import Limits, SparkSettings
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.job import extract
-from sealbook.extract.planning import spread
+from sealbook.extract.plan import deal
 from sealbook.extract.results import Ending
 from sealbook.model import PartitionKey
 from sealbook.spark.session import spark_session
 from tests.support.extraction import demo_extractor, demo_keys
 from tests.support.google_ads import Batch, GoogleAdsServer, google_ads_key, google_ads_query
+from tests.support.runs import new_run_id
 
 PARTITIONS = 5_000
 PROCESSES = 2
@@ -49,7 +49,7 @@ def _against_processes(folder: Path) -> Result:
 
     def in_processes() -> None:
         with get_context("spawn").Pool(PROCESSES) as pool:
-            pool.map(fresh(), spread(keys, PROCESSES), chunksize=1)
+            pool.map(fresh(), deal(keys, PROCESSES), chunksize=1)
 
     on_spark(keys[:200])  # a warm session
     ours, peer = seconds(2, on_spark, in_processes)

@@ -17,12 +17,13 @@ import psycopg
 from sqlalchemy import make_url
 
 from bench.harness import Result, duration, megabytes, peak_memory, seconds, speed
-from sealbook.clock import new_run_id, utc_now
+from sealbook.clock import utc_now
 from sealbook.ledger import open_ledger
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.states.tables import attempt, partition_state
 from sealbook.model import Check, PartitionKey, Verdict
 from tests.support.ledger import postgresql_server
+from tests.support.runs import new_run_id
 
 BATCH = 1_000
 BATCHES = 10

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from multiprocessing.synchronize import Barrier
 from multiprocessing.synchronize import Event as Signal
 
-from sealbook.clock import new_run_id
 from sealbook.ledger import open_ledger
 from sealbook.model.events import RunEvent
+from tests.support.runs import new_run_id
 
+PARTITION = "google_ads/1234567890/campaign_daily/2026-01-01"
 _processes = multiprocessing.get_context("spawn")
 
 DATA: dict[str, object] = {
-    "partition": "google_ads/1234567890/campaign_daily/2026-01-01",
     "schemaVersion": "1",
     "recordCount": 200,
     "payloadBytes": 31_000,
@@ -24,9 +24,9 @@ DATA: dict[str, object] = {
 
 
 def sealed(run_id: str, first: int, count: int) -> list[RunEvent]:
-    """Make events as an extraction says them."""
+    """Make events as an extraction writes them."""
     return [
-        RunEvent.new(run_id, "PartitionSealed", f"extract/{number}", event_data=DATA)
+        RunEvent.new(run_id, "PartitionSealed", f"extract/{number}", event_data=DATA, partition=PARTITION)
         for number in range(first, first + count)
     ]
 

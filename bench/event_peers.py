@@ -1,10 +1,11 @@
-"""What the event store is measured against: bare drivers, the eventsourcing library, Dagster."""
+"""What the event store is measured against: bare drivers, and Dagster."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import psycopg
 from sqlalchemy import make_url
 
 from sealbook.ledger.db.types import utc_text
-from sealbook.ledger.events.rows import payload, row_values
+from sealbook.ledger.events.rows import data_text, row_values
 from sealbook.ledger.events.tables import run_event
 from sealbook.model.events import RunEvent
 
@@ -55,47 +56,13 @@ def bare_driver(url: str) -> Iterator[BareDriver]:
 def ready_rows(events: Iterable[RunEvent], first: int) -> list[Row]:
     """Return rows as a driver takes them, numbered from `first`, so that it has nothing left to think of."""
     return [
-        row_values(event, payload(event), number, utc_text(event.emitted_at))[1:]
+        tuple(
+            utc_text(value) if isinstance(value, datetime) else value
+            for value in row_values(event, data_text(event), number, event.emitted_at)[1:]
+        )
         for number, event in enumerate(events, first)
         if event.emitted_at
     ]
-
-
-class EventsourcingRuns:
-    """Runs as aggregates of the eventsourcing library, in its SQLite store."""
-
-    def __init__(self, folder: Path) -> None:
-        from eventsourcing.application import Application
-        from eventsourcing.domain import Aggregate
-
-        class Run(Aggregate):  # type: ignore[misc, unused-ignore]
-            class Happened(Aggregate.Event):  # type: ignore[misc, unused-ignore]
-                event_type: str
-                step_id: str
-                event_data: dict[str, object]
-
-                def apply(self, aggregate: Aggregate) -> None:
-                    pass
-
-        database = str(folder / "eventsourcing.db")
-        self._application: Any = Application(
-            env={"PERSISTENCE_MODULE": "eventsourcing.sqlite", "SQLITE_DBNAME": database}
-        )
-        self._run = Run
-
-    def append(self, batches: int, size: int, data: Mapping[str, object]) -> None:
-        """Save a new run, so many events at a time."""
-        run = self._run()
-        self._application.save(run)
-        for batch in range(batches):
-            for number in range(size):
-                run.trigger_event(
-                    self._run.Happened,
-                    event_type="PartitionSealed",
-                    step_id=f"extract/{batch}/{number}",
-                    event_data=dict(data),
-                )
-            self._application.save(run)
 
 
 class DagsterInstance:

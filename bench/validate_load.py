@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
+from itertools import chain
 from pathlib import Path
 from shutil import copy
 from tempfile import mkdtemp
@@ -14,9 +15,10 @@ from pyspark.sql import SparkSession
 
 from sealbook.config import SparkSettings
 from sealbook.ledger import open_ledger
+from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from sealbook.spark.session import spark_session
-from sealbook.validate import Judged, Plan, Selection, Validator
+from sealbook.validate import Judged, ValidatePlan, Validator, Which
 from tests.support.validation import DAY, QUERY, key, row, seal
 
 CORES = 2
@@ -82,7 +84,14 @@ class Books:
         """Open a new, empty ledger and yield a validator that writes to it."""
         book = copy(self._empty, mkdtemp(dir=self._folder))
         with open_ledger(f"sqlite:///{book}") as ledger:
-            yield Validator(ledger, RawStore.open(root), [QUERY], lambda: self._spark)
+            yield Validator(
+                ledger.reader,
+                ledger.verdicts,
+                ledger.contracts,
+                lambda: RawStore.open(root),
+                [QUERY],
+                lambda: self._spark,
+            )
 
 
 def accept_all(validator: Validator) -> int:
@@ -90,14 +99,14 @@ def accept_all(validator: Validator) -> int:
     return _accept(validator, validator.plan(Selection()))
 
 
-def rehearse_all(validator: Validator) -> int:
+def dry_run_all(validator: Validator) -> int:
     """Judge all that is accepted, write nothing, and return how many runs there were."""
-    return _accept(validator, validator.plan_again(Selection(), is_rehearsal=True))
+    return _accept(validator, validator.plan(Selection(), Which.ACCEPTED, dry_run=True))
 
 
-def _accept(validator: Validator, plan: Plan) -> int:
+def _accept(validator: Validator, plan: ValidatePlan) -> int:
     accepted = 0
-    for result in validator.judge(plan):
+    for result in chain.from_iterable(validator.run(plan)):
         assert isinstance(result, Judged)
         assert result.verdict.accepted, result.verdict.error_message
         accepted += 1

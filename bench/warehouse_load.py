@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from bench.warehouse_peers import forget
 from sealbook.book import Book
 from sealbook.config import Settings, SourceSettings, SparkSettings
 from sealbook.extract.job import extract
+from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.load.loader import Loader
 from sealbook.load.results import LoadEnding
 from sealbook.model import PartitionKey, RunId, Verdict
 from sealbook.model.publication import Staged, SwapResult
+from sealbook.model.selection import Selection
 from sealbook.raw.layout import RunPaths
 from sealbook.warehouse.layout import part_paths
 from tests.support.extraction import demo_extractor, demo_queries
@@ -99,10 +101,10 @@ class Warehouse:
             ]
         )
 
-    def load(self, **filters: Any) -> int:
+    def load(self, selection: Selection = EVERYTHING) -> int:
         """Plan and load; return how many were published."""
         loader = self.loader
-        results = list(chain.from_iterable(loader.load(loader.plan(**filters))))
+        results = list(chain.from_iterable(loader.run(loader.plan(selection))))
         assert {each.ending for each in results} <= {LoadEnding.LOADED, LoadEnding.REPLACED}
         return len(results)
 
@@ -123,7 +125,7 @@ class Warehouse:
     def files(self) -> list[str]:
         """The files that pointers name."""
         root = self.book.settings.warehouse
-        published = self.book.ledger.pointers.published(QUERY)
+        published = self.book.ledger.pointers.published(Selection(queries=QUERY))
         return [f"{root}/{path}" for each in published for path in part_paths(each.location, each.parts)]
 
     def _timed_swap(self, staged: Iterable[Staged]) -> SwapResult:
