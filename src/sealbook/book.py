@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sealbook.config import Settings, check_selection, find_query
+from sealbook.errors import InvalidInput
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
@@ -31,19 +33,19 @@ if TYPE_CHECKING:
 EVERYTHING = Selection()
 
 
-class _Readable:
+class _Readable(ABC):
     """What both sides of a book have: settings, raw partitions, Spark, and what is published."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     @property
-    def _reads(self) -> LedgerReader:
-        raise NotImplementedError
+    @abstractmethod
+    def _reads(self) -> LedgerReader: ...
 
+    @abstractmethod
     def close(self) -> None:
         """Close what was opened."""
-        raise NotImplementedError
 
     @cached_property
     def raw(self) -> RawReader:
@@ -274,6 +276,8 @@ class Book(_Readable):
     def _plan_validation(self, selection: Selection, which: Which | str, *, dry_run: bool) -> ValidatePlan:
         from sealbook.validate.plan import Which
 
+        if which not in list(Which):
+            raise InvalidInput.of("which", which, f"one of {', '.join(Which)}")
         self.check(selection)
         return self.pipeline.validator.plan(selection, Which(which), dry_run=dry_run)
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from multiprocessing.context import ForkServerContext
 from multiprocessing.queues import Queue
 
@@ -138,7 +139,7 @@ def test_threads_that_claim_at_once(database: Database) -> None:
             with guard:
                 for name in fences:
                     del held[name]
-            database.write(lambda c, fences=fences: leases.release(c, fences))  # type: ignore[misc]
+            database.write(partial(leases.release, fences=fences))
 
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(work, "abcdef"))
@@ -171,6 +172,6 @@ def _work(url: str, holder: str, results: Queue[list[tuple[str, int]]]) -> None:
     for _ in range(ROUNDS):
         fences = _claim(database, holder, *NAMES)
         seen.extend(fences.items())
-        database.write(lambda c, fences=fences: leases.release(c, fences))  # type: ignore[misc]
+        database.write(partial(leases.release, fences=fences))
     results.put(seen)
     database.close()

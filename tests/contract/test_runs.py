@@ -16,6 +16,7 @@ from sealbook.model.failures import ErrorClass
 from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage
 from sealbook.model.selection import Selection
 from sealbook.model.step_events import step_completed
+from sealbook.status.verify import verify_ledger
 from tests.support.pointers import load
 
 DAY = date(2026, 1, 1)
@@ -209,6 +210,20 @@ def test_a_run_that_others_sealed_ends_with_what_the_log_knows_of_it(ledger: Led
     assert status(ledger, run) is RunStatus.RUNNING
     load(ledger)
     assert status(ledger, run) is RunStatus.COMPLETED
+
+
+def test_what_another_engine_says_in_the_same_run_is_no_hindrance(ledger: Ledger) -> None:
+    """Its steps and partitions are its own: the run ends by ours, and the ledger is verified by our facts."""
+    run = extracted(ledger, [(A, True), (B, False)])
+    theirs = [
+        RunEvent.new(run, "StepStarted", "extract", "theirs", event_data=["anything"]),
+        RunEvent.new(run, "AssetObserved", partition="their partition 7"),
+    ]
+    ledger.run_store.append_events(theirs)
+    ledger.judge([accept(A, run)])
+    load(ledger)
+    assert status(ledger, run) is RunStatus.COMPLETED
+    assert list(verify_ledger(ledger.reader)) == []
 
 
 def test_a_run_that_is_stopped_on_purpose_is_cancelled(ledger: Ledger) -> None:

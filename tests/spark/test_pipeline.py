@@ -183,6 +183,8 @@ def test_what_is_asked_for_wrongly_changes_nothing(book: Book) -> None:
                 act(selection)
     with pytest.raises(InvalidInput, match="since and until"):
         book.run()
+    with pytest.raises(InvalidInput, match="which 'all'"):
+        book.validate(which="all")
     assert book.ledger.run_store.list_runs() == []
 
 

@@ -13,6 +13,7 @@ from sealbook.clock import Clock
 from sealbook.errors import NotFound
 from sealbook.ledger.db.contract_tables import contract, contract_in_force
 from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.schema import wait_for_turn
 from sealbook.model.contract import Contract, Query
 from sealbook.model.wire import as_utc
 
@@ -71,6 +72,7 @@ class ContractWriter:
                 return []
 
         def work(connection: Connection) -> list[InForce]:
+            wait_for_turn(connection)  # validators that start together find the same change
             at = as_utc("time", self._clock())
             changed = [InForce(*name, at, given[name].hash) for name in _new(connection, given)]
             known = set(connection.execute(select(contract.c.hash)).scalars())

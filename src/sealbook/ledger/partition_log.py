@@ -14,10 +14,11 @@ from sealbook.ledger.events.rows import SELECT_EVENTS, event_from_row
 from sealbook.ledger.events.tables import retired_run, run_event
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import PartitionKey, RunEvent
+from sealbook.model.partition_events import FACT_TYPES
 
-_IN_ORDER: Select[Any] = SELECT_EVENTS.where(run_event.c.partition.is_not(None)).order_by(
-    run_event.c.partition, run_event.c.position
-)
+_IN_ORDER: Select[Any] = SELECT_EVENTS.where(
+    run_event.c.partition.is_not(None), run_event.c.event_type.in_(FACT_TYPES)
+).order_by(run_event.c.partition, run_event.c.position)
 
 
 class PartitionLog:

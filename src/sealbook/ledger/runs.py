@@ -33,7 +33,7 @@ from sealbook.model import (
     Status,
     StepStatus,
 )
-from sealbook.model.partition_events import PartitionCancelled, Stage
+from sealbook.model.partition_events import FACT_TYPES, PartitionCancelled, Stage
 from sealbook.model.run_end import RunPartition, run_end
 from sealbook.model.selection import Selection
 from sealbook.model.step_events import (
@@ -229,8 +229,10 @@ def _planned(connection: Connection, run_id: RunId) -> Iterator[PartitionKey]:
         run_event.c.event_type == EventType.STEP_STARTED.value,
         run_event.c.step_id == Stage.EXTRACT.value,
     )
-    for data in connection.execute(query).scalars():
-        for planned in msgspec.json.decode(data).get(PLANNED, ()):
+    for text in connection.execute(query).scalars():
+        data = msgspec.json.decode(text)
+        # Another engine may have a step of this name, and say of it whatever it likes.
+        for planned in data.get(PLANNED, ()) if isinstance(data, dict) else ():
             yield from Selection.from_dict(planned).expand()
 
 
@@ -240,7 +242,8 @@ def _facts(run_id: RunId) -> Select[Any]:
     outcome = case((judged, run_event.c.event_data.op("->>")(literal_column("'outcome'"))))
     return (
         select(run_event.c.partition, run_event.c.event_type, outcome)
-        .where(run_event.c.run_id == run_id, run_event.c.partition.is_not(None))
+        .where(run_event.c.run_id == run_id, run_event.c.event_type.in_(FACT_TYPES))
+        .where(run_event.c.partition.is_not(None))
         .order_by(run_event.c.run_seq)
     )
 

@@ -7,6 +7,7 @@ so that each partition has idempotency keys of its own.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -33,7 +34,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFact:
+class PartitionFact(ABC):
     """Something that happened to a partition in a run.
 
     `attempt` tells facts of one kind about one partition apart within its run; each kind says what it is.
@@ -46,9 +47,9 @@ class PartitionFact:
     attempt: str | None = None
 
     @property
+    @abstractmethod
     def stage(self) -> Stage:
         """The step that the fact belongs to."""
-        raise NotImplementedError
 
     def to_event(self, emitted_at: datetime | None = None) -> RunEvent:
         """Write the fact as the event that the log keeps."""
@@ -243,6 +244,9 @@ FACTS: tuple[type[PartitionFact], ...] = (
     PartitionRolledBack,
     PartitionCancelled,
 )
+FACT_TYPES = tuple(kind.event_type.value for kind in FACTS)
+"""The types of the events that tell facts."""
+
 _BY_TYPE: dict[str, type[PartitionFact]] = {kind.event_type: kind for kind in FACTS}
 
 

@@ -17,7 +17,7 @@ contract = Table(
     Column("body", Text, nullable=False),
     PrimaryKeyConstraint("hash"),
 )
-"""Every contract that was ever in force, as the JSON text that its hash is of."""
+"""Every contract that was ever in force, as JSON."""
 
 contract_in_force = Table(
     "contract_in_force",

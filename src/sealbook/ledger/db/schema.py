@@ -50,7 +50,7 @@ def revision(connection: Connection) -> str | None:
 
 
 def wait_for_turn(connection: Connection) -> None:
-    """Let one transaction at a time change tables or rights; SQLite has one writer anyway."""
+    """Let one transaction at a time change tables, rights or contracts; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _SCHEMA_LOCK})
 

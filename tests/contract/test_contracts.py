@@ -1,0 +1,63 @@
+"""Contracts by their hash, and when each came into force, on both databases (R-WH-7)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+
+from sealbook.errors import NotFound
+from sealbook.ledger import Ledger, open_ledger
+from sealbook.model.contract import Column, ColumnType, Contract, Query, Rule
+
+CONTRACT = Contract("clicks", "1", (Column("n", ColumnType.INT),), primary_key=("n",))
+STRICTER = replace(CONTRACT, rules=(Rule("positive", "n > 0", max_share=0.29),))
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def query(*contracts: Contract) -> Query:
+    return Query("demo", "clicks", "select", "1", {each.schema_version: each for each in contracts})
+
+
+def test_a_contract_is_in_force_from_when_it_is_first_used(ledger_url: str) -> None:
+    """Using it again changes nothing; changed back it is in force once more, and kept once."""
+    ticks = count()
+    with open_ledger(ledger_url, clock=lambda: NOW + timedelta(seconds=next(ticks))) as ledger:
+        assert [each.hash for each in ledger.contracts.put_in_force([query(CONTRACT)])] == [CONTRACT.hash]
+        assert ledger.contracts.put_in_force([query(CONTRACT)]) == []
+        ledger.contracts.put_in_force([query(STRICTER)])
+        ledger.contracts.put_in_force([query(CONTRACT)])
+        reader = ledger.reader.contracts
+        history = reader.history("demo", "clicks")
+        assert [each.hash for each in history] == [CONTRACT.hash, STRICTER.hash, CONTRACT.hash]
+        assert [each.since for each in history] == sorted(each.since for each in history)
+        for contract in (CONTRACT, STRICTER):
+            assert reader.contract(contract.hash) == contract
+            assert reader.contract(contract.hash).hash == contract.hash
+        assert reader.history("other") == []
+        with pytest.raises(NotFound, match="feed"):
+            reader.contract("feed")
+
+
+def test_many_validators_at_once_put_a_contract_in_force_once(ledger_url: str) -> None:
+    """None of them fails, and the history has it once."""
+    for round_ in range(5):
+        changed = replace(CONTRACT, rules=(Rule("below", f"n < {round_}"),))
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: _put(ledger_url, query(changed)), range(8)))  # noqa: B023 - used at once
+    with open_ledger(ledger_url) as ledger:
+        assert len(ledger.reader.contracts.history()) == 5
+
+
+def _put(url: str, used: Query) -> None:
+    with open_ledger(url) as ledger:
+        ledger.contracts.put_in_force([used])
+
+
+def test_versions_are_apart(ledger: Ledger) -> None:
+    second = replace(CONTRACT, schema_version="2")
+    ledger.contracts.put_in_force([query(CONTRACT, second)])
+    assert [each.schema_version for each in ledger.reader.contracts.history()] == ["1", "2"]
