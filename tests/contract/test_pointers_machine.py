@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 
 from sealbook.errors import IllegalMove, NotFound
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.pointers.removals import ABANDONED_AFTER
 from sealbook.model import Outcome, PartitionKey, RunId, Status
 from sealbook.model.publication import Action, Artifact, Staged
@@ -77,7 +78,7 @@ class PointerMachine(RuleBasedStateMachine):
         self.taken: set[Artifact] = set()  # ever condemned
         self.judgements = 0
         self.now = NOW
-        self.pointers._clock = lambda: self.now
+        self.pointers._clock = LedgerClock(lambda: self.now)
 
     def authorities(self) -> dict[PartitionKey, Artifact]:
         return {

@@ -10,6 +10,7 @@ from sqlalchemy import event
 
 from sealbook.errors import Conflict, InvalidInput, Permanent
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.pointers import Pointers, writes
 from sealbook.model import PartitionKey, Status, Verdict
@@ -36,7 +37,7 @@ class Ticking:
 def pointers(ledger_url: str) -> Any:
     """Pointers under a ticking clock."""
     database = Database(ledger_url)
-    yield Pointers(database, Ticking())
+    yield Pointers(database, LedgerClock(Ticking()))
     database.close()
 
 

@@ -12,6 +12,7 @@ from sealbook.errors import SealbookError
 from sealbook.ledger import roles
 from sealbook.ledger.contracts import ContractWriter
 from sealbook.ledger.db import schema
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import SqlRunStore
 from sealbook.ledger.pointers import Pointers
@@ -34,12 +35,13 @@ __all__ = [
 class Ledger:
     """All ports on one database; hand a worker only the port of its role."""
 
-    def __init__(self, database: Database, clock: Clock = utc_now) -> None:
+    def __init__(self, database: Database, given: Clock | None = None) -> None:
+        clock = given or utc_now
         self._database = database
         self.reader = LedgerReader(database)
         self.verdicts = VerdictWriter(database, clock)
         self.overrides = OverrideWriter(database, clock)
-        self.pointers = Pointers(database, clock)
+        self.pointers = Pointers(database, LedgerClock(given))
         self.run_store = SqlRunStore(database, clock)
         self.runs = RunWriter(database, clock)
         self.contracts = ContractWriter(database, clock)
@@ -84,10 +86,11 @@ class Ledger:
         self.close()
 
 
-def open_ledger(url: str, *, migrate: bool = False, clock: Clock = utc_now) -> Ledger:
+def open_ledger(url: str, *, migrate: bool = False, clock: Clock | None = None) -> Ledger:
     """Open `sqlite:///book.db` or `postgresql://…`.
 
     SQLite is migrated by itself. PostgreSQL is migrated when asked to be, and else refused if it is behind.
+    `clock` takes the place of the ledger's own: the database's on PostgreSQL, this machine's on SQLite.
     """
     database = Database(url)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sealbook.clock import Clock
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.pointers.cuts import CutWriter
 from sealbook.ledger.pointers.plan import PlanReader
@@ -20,6 +20,6 @@ class PointerReader(PublishedReader, PlanReader):
 class Pointers(PointerReader, PointerWriter, CutWriter, RemovalWriter):
     """All ports of the warehouse on one ledger: those of readers, loaders, cuts and clean-up."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
         PointerReader.__init__(self, database)
         PointerWriter.__init__(self, database, clock)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, insert, not_, select
 
-from sealbook.clock import Clock
 from sealbook.errors import Conflict
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events.append import append_new
 from sealbook.ledger.pointers import rows
@@ -18,13 +18,12 @@ from sealbook.ledger.pointers.tables import cut
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model.publication import Cut, check_cut_name
 from sealbook.model.verdict import check_text
-from sealbook.model.wire import as_utc
 
 
 class CutWriter:
     """The port of whoever pins what is published, for later."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
         self._database = database
         self._clock = clock
 
@@ -50,7 +49,7 @@ class CutWriter:
 
     def _create(self, connection: Connection, name: str | None, note: str | None) -> Cut:
         version = rows.lock_version(connection) + 1
-        at = as_utc("time", self._clock())
+        at = self._clock.now(connection)
         made = Cut(name or f"v{version}", version, at, note)
         if connection.execute(select(cut).where(cut.c.token == made.token)).one_or_none() is not None:
             raise Conflict(

@@ -28,8 +28,8 @@ from sqlalchemy import (
     update,
 )
 
-from sealbook.clock import Clock
 from sealbook.errors import InvalidInput
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same, stream
 from sealbook.ledger.db.types import UtcTimestamp
@@ -40,7 +40,6 @@ from sealbook.ledger.pointers.tables import ARTIFACT, cut, load_record, pointer,
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.publication import Artifact
-from sealbook.model.wire import as_utc
 
 ABANDONED_AFTER = timedelta(hours=1)
 """How long a clean-up may take from condemning artifacts to forgetting them; then another one takes over."""
@@ -49,29 +48,36 @@ ABANDONED_AFTER = timedelta(hours=1)
 class RemovalWriter:
     """The port of clean-up. `retain` is how long an artifact is kept after it was last published."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
         self._database = database
         self._clock = clock
 
     def removable(self, retain: timedelta) -> Iterator[Artifact]:
         """Stream the loaded artifacts that nothing needs, and those that a clean-up left condemned."""
-        query = _REMOVABLE.params(self._times(retain))
-        return stream(self._database, query, _artifact)
+        _check_retention(retain)
+        with self._database.read() as connection:
+            times = self._times(connection, retain)
+        return stream(self._database, _REMOVABLE.params(times), _artifact)
 
     def unneeded(self, artifacts: Iterable[Artifact], retain: timedelta) -> list[Artifact]:
         """Return which of these artifacts nothing needs, be they loaded or left behind by a crashed load."""
-        asked, times = list(artifacts), self._times(retain)
-        return self._database.write(lambda connection: _unneeded(connection, asked, times))
+        _check_retention(retain)
+        asked = list(artifacts)
+        return self._database.write(
+            lambda connection: _unneeded(connection, asked, self._times(connection, retain))
+        )
 
     def condemn(self, artifacts: Iterable[Artifact], retain: timedelta) -> list[Artifact]:
         """Mark those of these artifacts that nothing needs, and return them: their files may be deleted.
 
         One that another clean-up has condemned is left to it, unless it is long overdue.
         """
-        asked, times = list(artifacts), self._times(retain)
+        _check_retention(retain)
+        asked = list(artifacts)
 
         def work(connection: Connection) -> list[Artifact]:
             rows.lock_version(connection)
+            times = self._times(connection, retain)
             condemned = _unneeded(connection, asked, times)
             rows.fill_batch(connection, condemned)
             connection.execute(_FORGETTING_REMOVALS)
@@ -93,11 +99,14 @@ class RemovalWriter:
 
         self._database.write(work)
 
-    def _times(self, retain: timedelta) -> dict[str, Any]:
-        if not isinstance(retain, timedelta) or retain < timedelta(0):
-            raise InvalidInput.of("retain", retain, "a timedelta that is not negative")
-        at = as_utc("time", self._clock())
+    def _times(self, connection: Connection, retain: timedelta) -> dict[str, Any]:
+        at = self._clock.now(connection)
         return {"at": at, "horizon": at - retain, "overdue": at - ABANDONED_AFTER}
+
+
+def _check_retention(retain: timedelta) -> None:
+    if not isinstance(retain, timedelta) or retain < timedelta(0):
+        raise InvalidInput.of("retain", retain, "a timedelta that is not negative")
 
 
 def _unneeded(connection: Connection, artifacts: list[Artifact], times: dict[str, Any]) -> list[Artifact]:

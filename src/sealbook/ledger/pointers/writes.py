@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, and_, case, not_, or_, select, true
 
-from sealbook.clock import Clock
 from sealbook.errors import Conflict, InvalidInput
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.events.append import append_new
@@ -27,13 +27,12 @@ from sealbook.model import PartitionKey, RunId
 from sealbook.model.partition_events import PartitionPublished
 from sealbook.model.publication import Staged, SwapResult
 from sealbook.model.selection import Selection
-from sealbook.model.wire import as_utc
 
 
 class PointerWriter:
     """The port of the loader."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
         self._database = database
         self._clock = clock
 
@@ -57,7 +56,7 @@ class PointerWriter:
 
         def work(connection: Connection) -> list[PartitionKey]:
             version = rows.lock_version(connection) + 1
-            at = as_utc("time", self._clock())
+            at = self._clock.now(connection)
             hidden = rows.hide(connection, not_(SUCCESS), selection, version, at)
             if hidden:
                 rows.set_version(connection, version)
@@ -69,7 +68,7 @@ class PointerWriter:
 
     def _swap(self, connection: Connection, staged: Sequence[Staged]) -> SwapResult:
         version = rows.lock_version(connection)
-        at = as_utc("time", self._clock())
+        at = self._clock.now(connection)
         rows.fill_batch_staged(connection, staged)
         keys: dict[str, list[PartitionKey]] = defaultdict(list)
         publishing: list[tuple[Staged, RunId | None]] = []
