@@ -13,9 +13,11 @@ import pytest
 
 from sealbook.config import SourceSettings, load_settings
 from sealbook.errors import ConfigError, Permanent, Transient
+from sealbook.extract.checking import check_sources
 from sealbook.extract.source import Source, load_source
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Query
+from sealbook.model.selection import Selection
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/add-a-source.md"
 
@@ -71,7 +73,7 @@ def exports(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def source(exports: Path, settings: SourceSettings, installed: None) -> Source:  # noqa: ARG001
-    return load_source(settings.name, {**settings.options, "folder": str(exports)})
+    return load_source(settings.name, settings.options)
 
 
 def key(customer_id: str, day: date) -> PartitionKey:
@@ -92,5 +94,15 @@ def test_its_failures_are_classed_as_the_page_says(source: Source, query: Query)
 
 @pytest.mark.usefixtures("installed")
 def test_its_options_are_checked_as_the_page_says() -> None:
-    with pytest.raises(ConfigError, match="csv_folder: Object contains unknown field `seperator`"):
+    with pytest.raises(ConfigError, match="csv_folder: seperator: there is no such field") as caught:
         load_source("csv_folder", {"folder": "x", "seperator": ";"})
+    assert caught.value.remedy == "Its options are folder, delimiter."
+
+
+@pytest.mark.usefixtures("installed")
+def test_it_checks_itself_as_the_page_says(settings: SourceSettings, tmp_path: Path) -> None:
+    chosen = [Selection(source="csv_folder", queries="orders")]
+    with pytest.raises(ConfigError, match=f"source csv_folder: there is no folder {tmp_path / 'exports'}"):
+        check_sources({"csv_folder": settings}, chosen)
+    (tmp_path / "exports").mkdir()
+    check_sources({"csv_folder": settings}, chosen)

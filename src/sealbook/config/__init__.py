@@ -4,6 +4,7 @@ from sealbook.config.loading import FILE_NAME, find_settings, load_settings
 from sealbook.config.settings import (
     Limits,
     Settings,
+    SourceOptions,
     SourceSettings,
     SparkSettings,
     check_selection,
@@ -15,6 +16,7 @@ __all__ = [
     "FILE_NAME",
     "Limits",
     "Settings",
+    "SourceOptions",
     "SourceSettings",
     "SparkSettings",
     "check_selection",

@@ -36,8 +36,7 @@ class Place:
         return Place(self.file, self.text, self.path + steps)
 
     def __str__(self) -> str:
-        dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
-        return f"{_shown(self.file)}: {dotted.removeprefix('.')}" if dotted else _shown(self.file)
+        return f"{_shown(self.file)}: {dotted(self.path)}" if self.path else _shown(self.file)
 
     def error(self, problem: str, *, remedy: str | None = None) -> ConfigError:
         """Return the error that says what is wrong here, and in which line."""
@@ -53,6 +52,12 @@ class Place:
             meant = str(error.field).rpartition(" ")[2]  # "rule clicks max_share" is about max_share
             place = self / meant if meant in fields else self
             raise place.error(str(error), remedy=error.remedy) from error
+
+
+def dotted(path: tuple[Step, ...]) -> str:
+    """Return a path as people write it: `sources.demo.customers[1]`."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
 
 
 def read_document(file: Path) -> tuple[Any, Place]:
@@ -72,10 +77,10 @@ def read_document(file: Path) -> tuple[Any, Place]:
         raise ConfigError(f"{_shown(file)}: not valid YAML: {error}") from None
 
 
-def error_in(file: Path, path: tuple[Step, ...], problem: str) -> ConfigError:
+def error_in(file: Path, path: tuple[Step, ...], problem: str, *, remedy: str | None = None) -> ConfigError:
     """Return the error that says what is wrong with a field of a file, and in which line of it that is."""
     _, top = read_document(file)
-    return top.below(path).error(problem)
+    return top.below(path).error(problem, remedy=remedy)
 
 
 def convert(value: object, kind: type[T], place: Place) -> T:
@@ -83,7 +88,8 @@ def convert(value: object, kind: type[T], place: Place) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise _explained(str(error), kind, place) from None
+        problem = explain(error, kind)
+        raise place.below(problem.path).error(problem.text, remedy=problem.remedy) from None
 
 
 _AT = re.compile(r"(?P<problem>.*) - at `(?P<key>key` in `)?\$(?P<path>.*)`", re.DOTALL)
@@ -95,30 +101,43 @@ _UNQUOTED = re.compile(r"Expected `str(?: \| null)?`, got `(?:int|float|bool)`")
 _THEIR_WORDS = {"Expected": "expected", "`object`": "a mapping", "`array`": "a list"}
 
 
-def _explained(message: str, kind: type, top: Place) -> ConfigError:
-    """Put msgspec's message into our words. It knows the path below a struct; `top` is where that stands."""
-    inner: tuple[Step, ...] = ()
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a value that was to become a struct: where below it, what, and the way out."""
+
+    path: tuple[Step, ...]
+    text: str
+    remedy: str | None = None
+
+
+def explain(error: msgspec.ValidationError, kind: type) -> Problem:
+    """Put into our words what msgspec found wrong with a value of a kind."""
+    message = str(error)
+    path: tuple[Step, ...] = ()
     if located := _AT.fullmatch(message):
         message = "a key is not text" if located["key"] else located["problem"]
-        inner = tuple(name or int(index) for name, index in _STEP.findall(located["path"]))
-    place = top.below(inner)
+        path = tuple(name or int(index) for name, index in _STEP.findall(located["path"]))
     if unknown := _UNKNOWN.fullmatch(message):
-        fields = ", ".join(_kind_at(kind, inner).__struct_fields__)
-        return (place / unknown[1]).error("there is no such field", remedy=f"The fields here are: {fields}.")
+        fields: tuple[str, ...] = getattr(_kind_at(kind, path), "__struct_fields__", ())
+        remedy = f"The fields here are: {', '.join(fields)}." if fields else None
+        return Problem((*path, unknown[1]), "there is no such field", remedy)
     if missing := _MISSING.fullmatch(message):
-        return (place / missing[1]).error("the field is missing")
+        return Problem((*path, missing[1]), "the field is missing")
     if value := _NO_MEMBER.fullmatch(message):
-        return place.error(f"{value[1]} is not one of {', '.join(_kind_at(kind, inner))}")
+        return Problem(path, f"{value[1]} is not one of {', '.join(_kind_at(kind, path))}")
     remedy = "Put it in quotes." if _UNQUOTED.fullmatch(message) else None
     for theirs, ours in _THEIR_WORDS.items():
         message = message.replace(theirs, ours)
-    return place.error(message, remedy=remedy)
+    return Problem(path, message, remedy)
 
 
 def _kind_at(kind: Any, path: tuple[Step, ...]) -> Any:
-    """Return the type that a path leads to from a struct."""
+    """Return the type that a path leads to from a struct; None where that depends on the value."""
     for step in path:
-        kind = get_args(kind)[0] if isinstance(step, int) else get_type_hints(kind)[step]
+        if isinstance(step, int):
+            kind = next(iter(get_args(kind)), None)
+        else:
+            kind = get_type_hints(kind).get(step) if isinstance(kind, type) else None
     return kind
 
 

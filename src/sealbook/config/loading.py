@@ -12,7 +12,7 @@ import msgspec
 
 from sealbook.config.catalogue import load_catalogue
 from sealbook.config.documents import Place, convert, read_document
-from sealbook.config.settings import Limits, Settings, SourceSettings, SparkSettings
+from sealbook.config.settings import Limits, Settings, SourceOptions, SourceSettings, SparkSettings
 from sealbook.config.urls import ledger_url, storage_url
 from sealbook.errors import ConfigError
 from sealbook.model.keys import check_customer_id, check_name, normalise_customer_id
@@ -108,9 +108,10 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
         name=name,
         customers=tuple(_customers(name, section.customers, place / "customers")),
         queries=load_catalogue(catalogue, name),
-        options=section.options,
+        options=SourceOptions(section.options, root),
         limits=Limits(**msgspec.structs.asdict(section.limits)),
         catalogue=catalogue,
+        file=place.file,
     )
 
 
@@ -122,7 +123,9 @@ def _customers(source: str, listed: tuple[str | int, ...], place: Place) -> Iter
         with (place / index).named():
             check_customer_id(source, customer_id)
         if customer_id in seen:
-            raise (place / index).error(f"customer {customer_id} is listed twice")
+            raise (place / index).error(
+                f"customer {customer_id} is listed twice", remedy="Take one of the two out."
+            )
         seen.add(customer_id)
         yield customer_id
 

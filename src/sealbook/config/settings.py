@@ -22,6 +22,14 @@ class Limits:
     threads: int = 8
 
 
+class SourceOptions(dict[str, object]):
+    """The options of a source as its file has them; a relative path among them is relative to `root`."""
+
+    def __init__(self, options: Mapping[str, object], root: Path) -> None:
+        super().__init__(options)
+        self.root = root
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
     """A source of the book: its customers, in canonical form, and its queries by name."""
@@ -33,6 +41,8 @@ class SourceSettings:
     limits: Limits = Limits()
     catalogue: Path | None = None
     """The file that the queries come from."""
+    file: Path | None = None
+    """The settings file that has the source, for errors found after it was read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from sealbook.config import SourceSettings
+from sealbook.extract.checking import check_sources
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.plan import ExtractPlan, plan_extraction
 from sealbook.extract.results import Extracted
@@ -29,8 +30,13 @@ class Extraction:
         self._spark = spark
 
     def plan(self, selection: Selection) -> ExtractPlan:
-        """Plan to fetch every partition that is configured and chosen."""
-        return plan_extraction(self._sources, selection)
+        """Plan to fetch every partition that is configured and chosen.
+
+        ConfigError if a source of them could fetch nothing.
+        """
+        plan = plan_extraction(self._sources, selection)
+        check_sources(self._sources, plan.parts)
+        return plan
 
     def run(
         self, plan: ExtractPlan, run_id: RunId, on_progress: OnProgress = no_progress

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol, Self, TypeVar, cast
+from pathlib import Path
+from typing import Protocol, Self, TypeVar, cast, runtime_checkable
 
 import msgspec
 
+from sealbook.config import SourceOptions
+from sealbook.config.documents import Step, dotted, explain
 from sealbook.errors import ConfigError, MissingExtra
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Query
 from sealbook.raw import Row
 
-__all__ = ["ENTRY_POINTS", "Row", "Source", "load_source", "read_options"]
+__all__ = [
+    "ENTRY_POINTS",
+    "BadOption",
+    "Checkable",
+    "Row",
+    "Source",
+    "UnknownSource",
+    "load_source",
+    "read_options",
+]
 
 ENTRY_POINTS = "sealbook.sources"
 
@@ -37,11 +49,35 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class Checkable(Protocol):
+    """A source that can say before anything starts that it could fetch nothing."""
+
+    def check(self, queries: Sequence[Query]) -> None:
+        """Raise what a fetch of any partition of these queries would raise: no credentials, no such folder.
+
+        It is called once, where the command runs. It spends no quota, and fetches nothing.
+        """
+        ...
+
+
+class UnknownSource(ConfigError):
+    """No entry point has the name of the source."""
+
+
+class BadOption(ConfigError):
+    """An option of a source is wrong; `path` is where it stands below `options`."""
+
+    def __init__(self, message: str, path: tuple[Step, ...], *, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.path = path
+
+
 def load_source(name: str, options: Mapping[str, object]) -> Source:
     """Make the source that an entry point of the group `sealbook.sources` has under this name."""
     found = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     if name not in found:
-        raise ConfigError(
+        raise UnknownSource(
             f"there is no source {name!r}; known are {', '.join(sorted(found)) or 'none'}",
             remedy=f"Correct the name, or install the package whose entry point in {ENTRY_POINTS} has it.",
         )
@@ -49,16 +85,31 @@ def load_source(name: str, options: Mapping[str, object]) -> Source:
 
 
 def read_options(source: str, kind: type[_Options], options: Mapping[str, object]) -> _Options:
-    """Check options strictly against a msgspec Struct; a ConfigError names the path of the bad one."""
+    """Check options strictly against a msgspec Struct; a BadOption names the path of the bad one.
+
+    A field of type `Path` is relative to the folder of the book's settings, and `~` is the user's home.
+    """
+    root = options.root if isinstance(options, SourceOptions) else Path()
     try:
-        return msgspec.convert(dict(options), kind)
+        return msgspec.convert(dict(options), kind, dec_hook=lambda wanted, value: _path(root, wanted, value))
     except msgspec.ValidationError as error:
-        # msgspec calls the whole `$`; whoever wrote the configuration file knows it as `options`.
-        problem = str(error).replace("`$", "`options")
-        known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
-        raise ConfigError(
-            f"options of source {source}: {problem}", remedy=f"Its options are {known or 'none'}."
-        ) from error
+        problem = explain(error, kind)
+        field = f"{dotted(problem.path)}: " if problem.path else ""
+        known = ", ".join(each.encode_name for each in msgspec.structs.fields(kind))
+        raise BadOption(
+            f"options of source {source}: {field}{problem.text}",
+            problem.path,
+            remedy=f"Its options are {known or 'none'}.",
+        ) from None
+
+
+def _path(root: Path, wanted: type, value: object) -> Path:
+    """Make a Path of an option's text, which msgspec leaves to us."""
+    if not issubclass(wanted, Path):
+        raise TypeError(f"options of type {wanted} are not supported")
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("expected the path of a file or folder")
+    return root / Path(value).expanduser()
 
 
 def _load_class(entry: EntryPoint) -> type[Source]:

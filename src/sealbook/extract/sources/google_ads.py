@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, Self
 
 import msgspec
 
+from sealbook.config.documents import error_in
 from sealbook.errors import ConfigError, InvalidInput
-from sealbook.extract.source import read_options
+from sealbook.extract.source import BadOption, read_options
 from sealbook.extract.sources.google_ads_client import (
     GoogleAdsOptions,
     check_api_version,
@@ -46,8 +47,18 @@ class GoogleAdsSource:
         try:
             check_customer_id(GOOGLE_ADS, login_customer_id)
         except InvalidInput as error:
-            raise ConfigError(f"options of source {GOOGLE_ADS}: login_{error}") from error
+            raise BadOption(
+                f"options of source {GOOGLE_ADS}: login_{error}",
+                ("login_customer_id",),
+                remedy="Give the ten digits of the manager account, with or without hyphens.",
+            ) from error
         return cls(msgspec.structs.replace(checked, login_customer_id=login_customer_id))
+
+    def check(self, queries: Sequence[Query]) -> None:
+        """Read the credentials and get access by them, which costs nothing of the API's quota."""
+        for query in queries:
+            bind_logical_date(query, date.min)
+            self._service(check_api_version(query.api_version))
 
     def fetch(self, key: PartitionKey, query: Query) -> Iterator[Columns]:
         """Stream the rows of one partition as flat columns."""
@@ -85,8 +96,9 @@ class GoogleAdsSource:
 def bind_logical_date(query: Query, day: date) -> str:
     """Put the day into the query's text; `{logical_date}` is the only placeholder, other braces stand."""
     if _PLACEHOLDER not in query.text:
-        raise ConfigError(
-            f"the text of query {query.name} does not say where the day goes",
-            remedy=f"Write WHERE segments.date = '{_PLACEHOLDER}'.",
-        )
+        problem = f"the text of query {query.name} does not say where the day goes"
+        remedy = f"Write WHERE segments.date = '{_PLACEHOLDER}'."
+        if query.file is None:
+            raise ConfigError(problem, remedy=remedy)
+        raise error_in(query.file, ("queries", query.name, "text"), problem, remedy=remedy)
     return query.text.replace(_PLACEHOLDER, day.isoformat())

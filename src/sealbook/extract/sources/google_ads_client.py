@@ -12,6 +12,7 @@ import re
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -30,7 +31,7 @@ _CREDENTIALS_REMEDY = (
 class GoogleAdsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a Google Ads source can be told. None of it is secret: credentials are read where they lie."""
 
-    credentials_file: str | None = None
+    credentials_file: Path | None = None
     """A google-ads.yaml. Without it the GOOGLE_ADS_* variables serve, and then ~/google-ads.yaml."""
     login_customer_id: str | None = None
     """The manager account that asks; before the one that comes with the credentials."""
@@ -104,7 +105,7 @@ def _client_settings(options: GoogleAdsOptions) -> dict[str, Any]:
 
     try:
         if options.credentials_file is not None:
-            settings = config.load_from_yaml_file(options.credentials_file)
+            settings = config.load_from_yaml_file(str(options.credentials_file))
         elif any(name.startswith("GOOGLE_ADS_") for name in os.environ):
             settings = config.load_from_env()
         else:
