@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from itertools import count
 
 import pytest
@@ -14,7 +15,7 @@ from sealbook.ledger import Ledger, open_ledger
 from sealbook.model.contract import Column, ColumnType, Contract, Query, Rule
 
 CONTRACT = Contract("clicks", "1", (Column("n", ColumnType.INT),), primary_key=("n",))
-STRICTER = replace(CONTRACT, rules=(Rule("positive", "n > 0", max_share=0.29),))
+STRICTER = replace(CONTRACT, rules=(Rule("positive", "n > 0", max_share=Decimal("0.29")),))
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -40,16 +41,19 @@ STRICT = replace(BASE, query_name="strict", strict=True)
 EMPTY = replace(BASE, query_name="empty", allow_empty=True)
 BOUNDED = replace(BASE, query_name="bounded", row_count=RowCount(min=2, max=4))
 RELATIVE = replace(
-    BASE, query_name="relative", row_count=RowCount(min_ratio=0.5, max_ratio=2.0, last=2), allow_empty=True
+    BASE,
+    query_name="relative",
+    row_count=RowCount(min_ratio=Decimal("0.5"), max_ratio=Decimal("2.0"), last=2),
+    allow_empty=True,
 )
 RULED = replace(
     BASE,
     query_name="ruled",
     rules=(
         Rule("exact", "metrics_cost_micros >= 0"),
-        Rule("by_share", "metrics_clicks <= metrics_impressions", max_share=0.2),
+        Rule("by_share", "metrics_clicks <= metrics_impressions", max_share=Decimal("0.2")),
         Rule("by_count", "campaign_name like 'Campaign%'", max_count=2),
-        Rule("by_either", "metrics_impressions < 1000", max_share=0.1, max_count=3),
+        Rule("by_either", "metrics_impressions < 1000", max_share=Decimal("0.1"), max_count=3),
         Rule("warning", "metrics_conversions <= 5", severity=Severity.WARN),
         Rule("dividing", "10 / (metrics_clicks - 5) > 0"),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,7 @@ def test_each_run_is_judged_by_the_contract_of_its_own_version(bench: Bench) -> 
 
 def test_several_runs_of_a_partition_are_judged_in_their_order(bench: Bench) -> None:
     """Each is compared with those accepted before it, also when all are judged in one go."""
-    bench.queries = (query(replace(CONTRACT, row_count=RowCount(min_ratio=0.6, last=2))),)
+    bench.queries = (query(replace(CONTRACT, row_count=RowCount(min_ratio=Decimal("0.6"), last=2))),)
     for run_id, count in ((LATEST_RUN, 8), (RUN, 10), (LATER_RUN, 5)):
         bench.seal(key(), rows(count), run_id)
     outcome = bench.validate()

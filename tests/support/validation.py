@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from decimal import Decimal
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -43,7 +44,7 @@ COLUMNS = (
 )
 RULES = (
     Rule("cost_not_negative", "metrics_cost_micros >= 0"),
-    Rule("clicks_within_impressions", "metrics_clicks <= metrics_impressions", max_share=0.1),
+    Rule("clicks_within_impressions", "metrics_clicks <= metrics_impressions", max_share=Decimal("0.1")),
     Rule("few_conversions", "metrics_conversions <= 5", severity=Severity.WARN),
 )
 CONTRACT = Contract(
@@ -262,4 +263,4 @@ def days(count: int) -> list[date]:
     return [DAY + timedelta(days=number) for number in range(count)]
 
 
-BOUNDED = RowCount(min=2, max=8, min_ratio=0.5, max_ratio=2.0, last=2)
+BOUNDED = RowCount(min=2, max=8, min_ratio=Decimal("0.5"), max_ratio=Decimal("2.0"), last=2)

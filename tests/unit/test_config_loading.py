@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sealbook.config import Limits, SparkSettings, find_settings, load_settings
 from sealbook.errors import ConfigError
 from sealbook.model import Severity
 from sealbook.model.contract import Column, ColumnType, RowCount, Rule
 from tests.support.books import CATALOGUE, SETTINGS, changed, write_book
+
+IN_CONTRACT = "queries.campaign_daily.contracts.1"
 
 
 def test_every_field_arrives(tmp_path: Path) -> None:
@@ -39,9 +44,22 @@ def test_every_field_arrives(tmp_path: Path) -> None:
     )
     assert contract.primary_key == ("campaign_id",)
     assert contract.date_column == "segments_date"
-    assert contract.rules == (Rule("clicks", "metrics_clicks >= 0", 0.01, 0, Severity.ERROR),)
-    assert contract.row_count == RowCount(1, 9, 0.5, 2.0, 3)
+    assert contract.rules == (Rule("clicks", "metrics_clicks >= 0", Decimal("0.01"), 0, Severity.ERROR),)
+    assert contract.row_count == RowCount(1, 9, Decimal("0.5"), Decimal(2), 3)
     assert (contract.allow_empty, contract.strict) == (False, False)
+
+
+@pytest.mark.parametrize(("written", "said"), [("0.29", "0.29"), ("0.290", "0.29"), ("2.9e-1", "0.29")])
+def test_a_tolerance_is_what_is_written(tmp_path: Path, written: str, said: str) -> None:
+    """R-VER-1: to the last digit, and however it is spelt; the hash is that of the number."""
+    share, ratio = Decimal(said), Decimal("0.123456789012345678")
+    catalogue = yaml.safe_dump(changed(CATALOGUE, f"{IN_CONTRACT}.row_count.min_ratio", "RATIO"))
+    catalogue = catalogue.replace("max_share: 0.01", f"max_share: {written}").replace("RATIO", str(ratio))
+    settings = load_settings(write_book(tmp_path, SETTINGS, catalogue))
+    contract = settings.sources["google_ads"].queries["campaign_daily"].contracts["1"]
+    assert contract.rules[0].max_share == share
+    assert contract.row_count.min_ratio == ratio
+    assert contract.hash == replace(contract, rules=(replace(contract.rules[0], max_share=share),)).hash
 
 
 def test_only_the_ledger_must_be_said(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -72,6 +73,9 @@ def test_column_names(name: str) -> None:
         ({"max_share": -0.01}, "rule positive max_share"),
         ({"max_share": 1.01}, "rule positive max_share"),
         ({"max_share": float("nan")}, "rule positive max_share"),
+        ({"max_share": Decimal("1e-19")}, "rule positive max_share"),
+        ({"max_share": Decimal("1e-999999999")}, "rule positive max_share"),
+        ({"max_share": Decimal("0." + "1" * 40)}, "rule positive max_share"),
         ({"max_count": -1}, "rule positive max_count"),
     ],
 )
@@ -95,6 +99,12 @@ def test_rules(changes: dict[str, Any], field: str) -> None:
 def test_row_counts(bounds: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="row_count"):
         RowCount(**bounds)
+
+
+def test_a_float_stands_for_the_decimal_that_was_written() -> None:
+    """0.29 is less than 29 hundredths as a float; nobody who writes it means that."""
+    assert replace(CONTRACT.rules[0], max_share=0.29).max_share == Decimal("0.29")  # type: ignore[arg-type]
+    assert RowCount(min_ratio=Decimal("0.50")) == RowCount(min_ratio=Decimal("0.5"))
 
 
 @pytest.mark.parametrize("text", ["", " ", ".1", "-1", "_1", "a/b", "a b", "é", "1" * 64, None, 1, 1.0])
@@ -135,6 +145,21 @@ def test_the_hash_is_the_same_in_every_process() -> None:
     assert CONTRACT.hash == "e0b557e326f580320cce45df36883fb09434f947b92e04430e29c6c4225ff81d"
 
 
+def test_the_hash_is_that_of_books_whose_numbers_were_floats() -> None:
+    """R-WH-7: contracts in their ledgers are found by it; only a number that no float says has another."""
+    bounds = RowCount(min_ratio=Decimal("0.5"), max_ratio=Decimal(3))
+    rule = replace(CONTRACT.rules[0], max_share=Decimal("0.01"))
+    assert replace(CONTRACT, rules=(rule,), row_count=bounds).hash == (
+        "60c0c2c5808dcc7ed6a600c50b1d290922881d18b321cac9a3b30513ea91f091"
+    )
+    longer = replace(rule, max_share=Decimal("0.010000000000000001"))
+    assert float(longer.max_share) == float(rule.max_share)
+    assert (
+        replace(CONTRACT, rules=(longer,), row_count=bounds).hash
+        != replace(CONTRACT, rules=(rule,), row_count=bounds).hash
+    )
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -149,7 +174,7 @@ def test_the_hash_is_the_same_in_every_process() -> None:
         {"rules": ()},
         {"rules": (replace(CONTRACT.rules[0], expression="campaign_id >= 0"),)},
         {"rules": (replace(CONTRACT.rules[0], severity=Severity.WARN),)},
-        {"rules": (replace(CONTRACT.rules[0], max_share=0.1),)},
+        {"rules": (replace(CONTRACT.rules[0], max_share=Decimal("0.1")),)},
         {"rules": (replace(CONTRACT.rules[0], max_count=1),)},
         {"allow_empty": True},
         {"strict": True},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from random import Random
 
 import pytest
@@ -72,10 +73,13 @@ def test_a_clean_run_passes_every_check_in_order() -> None:
     [
         (Rule("r", "a"), 0),
         (Rule("r", "a", max_count=3), 3),
-        (Rule("r", "a", max_share=0.05), 5),
-        (Rule("r", "a", max_share=0.05, max_count=3), 5),
-        (Rule("r", "a", max_share=0.02, max_count=3), 3),
-        (Rule("r", "a", max_share=1.0), 100),
+        (Rule("r", "a", max_share=Decimal("0.05")), 5),
+        (Rule("r", "a", max_share=Decimal("0.05"), max_count=3), 5),
+        (Rule("r", "a", max_share=Decimal("0.02"), max_count=3), 3),
+        (Rule("r", "a", max_share=Decimal("1.0")), 100),
+        (Rule("r", "a", max_share=Decimal("0.29")), 29),
+        (Rule("r", "a", max_share=Decimal("0.57")), 57),
+        (Rule("r", "a", max_share=Decimal("0.289999999999999999")), 28),
     ],
 )
 def test_a_rule_fails_beyond_both_its_tolerances(rule: Rule, most: int) -> None:
@@ -87,7 +91,7 @@ def test_a_rule_fails_beyond_both_its_tolerances(rule: Rule, most: int) -> None:
 
 
 def test_what_is_tolerated_is_told_all_the_same() -> None:
-    check = rule_check(Rule("r", "a > 0", max_share=0.05), 5)
+    check = rule_check(Rule("r", "a > 0", max_share=Decimal("0.05")), 5)
 
     assert check.detail == "5 of 100 rows violate 'a > 0', 5% may"
 
@@ -99,13 +103,13 @@ def test_what_is_tolerated_is_told_all_the_same() -> None:
         (RowCount(min=10), (), 9, False),
         (RowCount(max=10), (), 10, True),
         (RowCount(max=10), (), 11, False),
-        (RowCount(min_ratio=0.5), (), 0, True),
-        (RowCount(min_ratio=0.5), (20,), 10, True),
-        (RowCount(min_ratio=0.5), (20,), 9, False),
-        (RowCount(max_ratio=2), (20,), 40, True),
-        (RowCount(max_ratio=2), (20,), 41, False),
-        (RowCount(min_ratio=1, last=2), (10, 20, 1_000), 15, True),
-        (RowCount(min_ratio=1, last=2), (10, 20, 0), 14, False),
+        (RowCount(min_ratio=Decimal("0.5")), (), 0, True),
+        (RowCount(min_ratio=Decimal("0.5")), (20,), 10, True),
+        (RowCount(min_ratio=Decimal("0.5")), (20,), 9, False),
+        (RowCount(max_ratio=Decimal(2)), (20,), 40, True),
+        (RowCount(max_ratio=Decimal(2)), (20,), 41, False),
+        (RowCount(min_ratio=Decimal(1), last=2), (10, 20, 1_000), 15, True),
+        (RowCount(min_ratio=Decimal(1), last=2), (10, 20, 0), 14, False),
     ],
 )
 def test_row_counts_are_held_against_bounds_and_the_last_accepted(
@@ -227,7 +231,7 @@ def test_repeated_keys_that_spark_found_count_as_if_a_task_had() -> None:
     assert (by_name[names.PRIMARY_KEY].passed, by_name[names.PRIMARY_KEY].lines) == (False, (4, 9))
 
 
-BOUNDED = replace(CONTRACT, row_count=RowCount(min=2, max=50, min_ratio=0.5), allow_empty=True)
+BOUNDED = replace(CONTRACT, row_count=RowCount(min=2, max=50, min_ratio=Decimal("0.5")), allow_empty=True)
 FOUND = st.builds(
     Content,
     lines=st.integers(0, 4).map(lambda lines: lines * 20),

@@ -49,7 +49,7 @@ def _facts(contract: Contract, shown: ContractView) -> Iterator[tuple[str, str]]
         bound = getattr(bounds, name)
         if bound is not None:
             of = f" of the mean of the last {bounds.last} accepted runs" if name.endswith("ratio") else ""
-            yield f"row count {name}", f"{bound}{of}"
+            yield f"row count {name}", f"{bound:f}{of}" if of else f"{bound}"
     yield "contract hash", shown.contract_hash
     yield "validator", shown.validator_version
 
@@ -57,5 +57,5 @@ def _facts(contract: Contract, shown: ContractView) -> Iterator[tuple[str, str]]
 def _terms(rule: Rule) -> str:
     terms = [str(rule.severity)]
     terms += [f"up to {rule.max_count} rows may violate it"] if rule.max_count else []
-    terms += [f"up to a share of {rule.max_share:g} may violate it"] if rule.max_share else []
+    terms += [f"up to a share of {rule.max_share:f} may violate it"] if rule.max_share else []
     return f" ({'; '.join(terms)})"

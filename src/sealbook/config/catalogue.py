@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class RuleSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     expression: str
-    max_share: float = 0.0
+    max_share: Decimal | int = 0
     max_count: int = 0
     severity: Severity = Severity.ERROR
 
@@ -52,8 +53,8 @@ class RowCountSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     min: int | None = None
     max: int | None = None
-    min_ratio: float | None = None
-    max_ratio: float | None = None
+    min_ratio: Decimal | int | None = None
+    max_ratio: Decimal | int | None = None
     last: int = 5
 
 

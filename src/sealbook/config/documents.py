@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -86,7 +87,7 @@ def error_in(file: Path, path: tuple[Step, ...], problem: str, *, remedy: str | 
 def convert(value: object, kind: type[T], place: Place) -> T:
     """Turn what a document says into a struct, or say which field is wrong."""
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, builtin_types=(Decimal,))
     except msgspec.ValidationError as error:
         problem = explain(error, kind)
         raise place.below(problem.path).error(problem.text, remedy=problem.remedy) from None
@@ -97,8 +98,15 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _NO_MEMBER = re.compile(r"Invalid enum value (.*)", re.DOTALL)
-_UNQUOTED = re.compile(r"Expected `str(?: \| null)?`, got `(?:int|float|bool)`")
-_THEIR_WORDS = {"Expected": "expected", "`object`": "a mapping", "`array`": "a list"}
+_UNQUOTED = re.compile(r"Expected `str(?: \| null)?`, got `(?:int|float|decimal|bool)`")
+_THEIR_WORDS = {
+    "Expected": "expected",
+    "`object`": "a mapping",
+    "`array`": "a list",
+    "`decimal`": "`float`",
+    "`int | decimal`": "a number",
+    "`int | decimal | null`": "a number",
+}
 
 
 @dataclass(frozen=True, slots=True)

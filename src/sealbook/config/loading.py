@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -156,4 +157,6 @@ def _expanded(value: Any, environment: Mapping[str, str], place: Place) -> Any:
             return {name: _expanded(each, environment, place / name) for name, each in value.items()}
         case list():
             return [_expanded(each, environment, place / index) for index, each in enumerate(value)]
+        case Decimal():
+            return float(value)  # a rate, or an option that a source wants as Python has it
     return value

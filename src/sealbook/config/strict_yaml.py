@@ -1,9 +1,13 @@
-"""YAML in which nothing is guessed: `no`, `2026-01-01` and `0123456789` are text, and no key stands twice."""
+"""YAML in which nothing is guessed: `no`, `2026-01-01` and `0123456789` are text, and no key stands twice.
+
+A number with a fraction is a decimal: what is written, to the last digit.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import yaml
@@ -25,7 +29,7 @@ _SCALARS: dict[str, tuple[str, list[str], Callable[[str], object]]] = {
     "float": (
         r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?",
         list("-.0123456789"),
-        float,
+        Decimal,
     ),
     "merge": (r"<<", ["<"], str),
     "str": (r"(?s:.*)", [], str),
@@ -84,7 +88,10 @@ def _scalar(name: str, form: re.Pattern[str], meaning: Callable[[str], object]) 
         # Only a tag that the author wrote can disagree with the form.
         if not isinstance(node, yaml.ScalarNode) or form.fullmatch(node.value) is None:
             raise _error(f"this is no {name}", node)
-        return meaning(node.value)
+        try:
+            return meaning(node.value)
+        except (ValueError, ArithmeticError):  # more digits, or a greater exponent, than Python takes
+            raise _error(f"this {name} is beyond all bounds", node) from None
 
     return construct
 

@@ -17,6 +17,8 @@ from sealbook.ledger.db.schema import wait_for_turn
 from sealbook.model.contract import Contract, Query
 from sealbook.model.wire import as_utc
 
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
 
 class InForce(NamedTuple):
     """A contract of a query's schema_version, by its hash, and since when it has been in force."""
@@ -78,7 +80,7 @@ class ContractWriter:
             known = set(connection.execute(select(contract.c.hash)).scalars())
             for each in changed:
                 if each.hash not in known:
-                    body = msgspec.json.encode(given[each[:3]]).decode()
+                    body = _encode(given[each[:3]]).decode()
                     connection.execute(insert(contract).values((each.hash, *each[:3], body)))
                     known.add(each.hash)
                 connection.execute(insert(contract_in_force).values(each))

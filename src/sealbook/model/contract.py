@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +20,8 @@ RESERVED_COLUMNS = ("source", "customer_id", "logical_date", "run_id", "schema_v
 
 _COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]{0,127}")
 _SCHEMA_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,62}")
+_MOST_PLACES = 18
+_GREATEST_RATIO = 10**_MOST_PLACES
 
 
 class ColumnType(StrEnum):
@@ -53,12 +56,13 @@ class Column:
 class Rule:
     """A business rule: a Spark SQL expression that must hold in each row, but for what is tolerated.
 
-    The rule fails when its violations are more than `max_count` and more than `max_share` of the rows.
+    The rule fails when its violations are more than `max_count` and more than `max_share` of the rows. A
+    share is the decimal number that was written: a float stands for the shortest one that gives it.
     """
 
     name: str
     expression: str
-    max_share: float = 0.0
+    max_share: Decimal = Decimal(0)
     max_count: int = 0
     severity: Severity = Severity.ERROR
 
@@ -66,8 +70,7 @@ class Rule:
         check_name("rule", self.name)
         if not self.expression.strip():
             raise InvalidInput.of(f"rule {self.name} expression", self.expression, "a Spark SQL expression")
-        if not 0.0 <= self.max_share <= 1.0:
-            raise InvalidInput.of(f"rule {self.name} max_share", self.max_share, "a share from 0 to 1")
+        object.__setattr__(self, "max_share", _exact(f"rule {self.name} max_share", self.max_share, 1))
         if self.max_count < 0:
             raise InvalidInput.of(f"rule {self.name} max_count", self.max_count, "a whole number from 0")
 
@@ -78,21 +81,29 @@ class RowCount:
 
     min: int | None = None
     max: int | None = None
-    min_ratio: float | None = None
-    max_ratio: float | None = None
+    min_ratio: Decimal | None = None
+    max_ratio: Decimal | None = None
     last: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("min", "max", "min_ratio", "max_ratio"):
+        for name in ("min", "max"):
             bound = getattr(self, name)
             if bound is not None and bound < 0:
-                raise InvalidInput.of(f"row_count {name}", bound, "a number from 0")
+                raise InvalidInput.of(f"row_count {name}", bound, "a whole number from 0")
+        for name in ("min_ratio", "max_ratio"):
+            ratio = getattr(self, name)
+            if ratio is not None:
+                object.__setattr__(self, name, _exact(f"row_count {name}", ratio, _GREATEST_RATIO))
         if self.last < 1:
             raise InvalidInput.of("row_count last", self.last, "a whole number from 1")
         for low, high in (("min", "max"), ("min_ratio", "max_ratio")):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None and least > most:
-                raise InvalidInput.of(f"row_count {low}", least, f"at most {high}, which is {most}")
+                raise InvalidInput(
+                    f"row_count {low} {least} is not valid: expected at most {high}, which is {most}",
+                    field=f"row_count {low}",
+                    value=least,
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +142,7 @@ class Contract:
     @property
     def hash(self) -> str:
         """A stable digest of everything that the contract says."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), default=_in_hash)
         return sha256(text.encode()).hexdigest()
 
 
@@ -172,6 +183,27 @@ def check_schema_version(value: object) -> None:
         raise InvalidInput.of(
             "schema_version", value, "a letter or digit, then at most 62 letters, digits, dots, _ and -"
         )
+
+
+def _exact(field_name: str, number: Decimal | float, greatest: int) -> Decimal:
+    """Return a number as the decimal that it was written as, with so few digits that sums of it are cheap."""
+    written = Decimal(str(number))
+    if written.is_finite() and 0 <= written <= greatest:
+        exact = written.normalize() if written else Decimal(0)
+        if exact == written and -int(exact.as_tuple().exponent) <= _MOST_PLACES:
+            return exact
+    expected = f"a number from 0 to {greatest} with at most {_MOST_PLACES} decimal places"
+    raise InvalidInput(
+        f"{field_name} {number} is not valid: expected {expected}", field=field_name, value=number
+    )
+
+
+def _in_hash(number: object) -> object:
+    """Return a decimal as hashes have always had it: as a float, where one says the same."""
+    if not isinstance(number, Decimal):
+        raise TypeError(f"{number!r} is in no contract")
+    as_float = float(number)
+    return as_float if Decimal(repr(as_float)) == number else str(number)
 
 
 def _check_distinct(field_name: str, names: list[str] | tuple[str, ...]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from functools import cache
-from statistics import fmean
 
 from sealbook.model import Check, Severity
 from sealbook.model.contract import Contract, RowCount, Rule
@@ -111,12 +111,12 @@ def _row_count(bounds: RowCount, rows: int, history: Sequence[int]) -> Check:
     if bounds.max is not None and rows > bounds.max:
         broken.append(f"at most {bounds.max}")
     if history:
-        usual = fmean(history)
-        compared = f"the mean of the last {len(history)} accepted, which is {usual:g}"
-        if bounds.min_ratio is not None and rows < bounds.min_ratio * usual:
-            broken.append(f"at least {bounds.min_ratio:g} of {compared}")
-        if bounds.max_ratio is not None and rows > bounds.max_ratio * usual:
-            broken.append(f"at most {bounds.max_ratio:g} times {compared}")
+        usual = Fraction(sum(history), len(history))
+        compared = f"the mean of the last {len(history)} accepted, which is {float(usual):g}"
+        if bounds.min_ratio is not None and rows < Fraction(bounds.min_ratio) * usual:
+            broken.append(f"at least {bounds.min_ratio:f} of {compared}")
+        if bounds.max_ratio is not None and rows > Fraction(bounds.max_ratio) * usual:
+            broken.append(f"at most {bounds.max_ratio:f} times {compared}")
     if not broken:
         return _passed(names.ROW_COUNT)
     detail = f"the partition has {rows} rows, and must have {', and '.join(broken)}"
@@ -126,7 +126,8 @@ def _row_count(bounds: RowCount, rows: int, history: Sequence[int]) -> Check:
 def _rule(rule: Rule, violating: OffendingLines, rows: int) -> Check:
     if not violating.count:
         return _passed(rule.name, rule.severity)
-    tolerated = violating.count <= rule.max_count or violating.count <= rule.max_share * rows
+    # In fractions: as floats, 29 of 100 are more than 0.29 of them.
+    tolerated = violating.count <= rule.max_count or violating.count <= Fraction(rule.max_share) * rows
     return Check(
         rule.name,
         passed=tolerated,
@@ -139,7 +140,7 @@ def _rule(rule: Rule, violating: OffendingLines, rows: int) -> Check:
 
 def _tolerance(rule: Rule) -> str:
     tolerated = [f"{rule.max_count}"] if rule.max_count else []
-    tolerated += [f"{rule.max_share * 100:g}%"] if rule.max_share else []
+    tolerated += [f"{rule.max_share.scaleb(2):f}%"] if rule.max_share else []
     return f", {' or '.join(tolerated)} may" if tolerated else ""
 
 
