@@ -1,1 +1,1 @@
-"""Spark: the session, and the data source of raw partitions. Import its modules where they are used."""
+"""Spark: the session, its tasks, and raw partitions as rows. Import its modules where they are used."""

@@ -23,7 +23,7 @@ FINDING = "_finding"
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The validator's output of the raw source: rows with some columns of the contract, and findings.
+    """What the validator makes of what is read: rows with some columns of the contract, and findings.
 
     The rows of a whole payload are together here, so that is where their primary keys are compared. Those of
     slices are not: then `columns` has the primary key, and Spark compares.

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event
 from uuid import uuid4
 
@@ -24,7 +22,7 @@ from sealbook.model.contract import Contract
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES
 from sealbook.rows.units import Unit
-from sealbook.spark.raw_source import FORMAT, PLAN_OPTION, RawPlan, RawSource, Reader
+from sealbook.spark.raw_rows import Reader, raw_rows
 from sealbook.spark.session import task_tries
 from sealbook.validate.findings import Report, repeated_place
 from sealbook.validate.inspection import FINDING, LINE, ORDINAL, Inspection
@@ -67,22 +65,20 @@ def run_job(spark: SparkSession, store: RawReader, job: Job, pause: float = 0.05
 
     While no task ends, an empty list is yielded each `pause` seconds: time to do something else.
     """
-    with TemporaryDirectory(prefix="sealbook-") as folder:
-        try:
-            rows = _planned(spark, store, job, Path(folder))
-        except (PySparkException, Py4JError) as error:
-            raise _given_up(error) from error
-        yield from _running(spark, rows, pause)
+    try:
+        rows = _planned(spark, store, job)
+    except (PySparkException, Py4JError) as error:
+        raise _given_up(error) from error
+    yield from _running(spark, rows, pause)
 
 
-def _planned(spark: SparkSession, store: RawReader, job: Job, folder: Path) -> RDD[Row]:
+def _planned(spark: SparkSession, store: RawReader, job: Job) -> RDD[Row]:
     """Return the rows that violate a rule, and the findings, planned but not yet read."""
-    spark.dataSource.register(RawSource)
     tasks = {"spark.sql.shuffle.partitions": str(max(len(job.sliced), 1))}
     with _configured(spark, _SETTINGS | tasks):
         parts = [
-            _violations(spark, store, job, bins, folder / name, sliced=sliced)
-            for name, bins, sliced in (("whole", job.whole, False), ("sliced", job.sliced, True))
+            _violations(spark, store, job, bins, sliced=sliced)
+            for bins, sliced in ((job.whole, False), (job.sliced, True))
             if bins
         ]
         return reduce(DataFrame.unionAll, parts).rdd
@@ -109,15 +105,13 @@ def _violations(
     store: RawReader,
     job: Job,
     bins: Sequence[Sequence[Unit]],
-    plan: Path,
     *,
     sliced: bool,
 ) -> DataFrame:
     primary_key = job.contract.primary_key if sliced else ()
     inspection = Inspection(job.contract, tuple(dict.fromkeys((*job.rule_columns, *primary_key))), sliced)
     reader = Reader(store, job.contract, inspection, task_tries(spark), job.block_bytes)
-    RawPlan.of(reader, bins).save(plan)
-    rows = spark.read.format(FORMAT).schema(_schema(inspection)).option(PLAN_OPTION, str(plan)).load()
+    rows = raw_rows(spark, reader, bins, _schema(inspection))
 
     rules = [F.expr(rule.expression).alias(f"_rule_{place}") for place, rule in enumerate(job.contract.rules)]
     # All around the rules is text: each part of an expression that is built in Python is a call to Java.
