@@ -40,7 +40,6 @@ _QUICK = (
     f"sql \"select count(*) from {QUERY} where customer_id = '{CUSTOMER}'\"",
     "runs",
     "events {run_id}",
-    f"ledger verify --customer {CUSTOMER}",
 )
 """What takes as long in a large book as in a small one."""
 _STREAMED = ("validate", "state inspect --format json", "coverage --format json")
@@ -73,16 +72,18 @@ def _growing(database: str, small: Path, large: Path, ledgers: Sequence[str]) ->
         for command in _QUICK:
             mine, theirs = seconds(_ROUNDS, *map(_call, (large, small), _filled(command, runs[::-1])))
             yield duration(f"{_shown(command)}, {name}", mine, theirs, at_most=2, detail=f"{mine:.2f} s")
-        taken, listed = seconds(1, _call(large, "validate"), lambda: _list(large / "raw"))
-        yield duration(
-            f"validate with nothing new, {name}, to a bare listing",
-            taken,
-            listed,
-            at_most=3,
-            detail=f"{taken:.1f} s",
-        )
+        yield _listing(name, small, large)
         for command in _STREAMED:
             yield megabytes(f"{_shown(command)}, {name}", _peak(large, command), at_most=200)
+
+
+def _listing(name: str, small: Path, large: Path) -> Result:
+    """Hold what validation takes longer in a large book against a bare listing of its runs."""
+    validate = [_call(book, "validate") for book in (large, small)]
+    mine, theirs, listed = seconds(_ROUNDS, *validate, lambda: _list(large / "raw"))
+    detail = f"{mine:.2f} s; listing {listed:.2f} s"
+    what = f"validate with nothing new, {name}, beside a bare listing"
+    return duration(what, max(mine - theirs, 0), listed, at_most=3, detail=detail)
 
 
 def _filled(command: str, runs: Sequence[RunId]) -> list[str]:
@@ -113,5 +114,9 @@ def _list(root: Path) -> int:
     """Find every directory of a run with nothing but the standard library."""
     found = [str(root)]
     for _ in range(5):  # source, customer, query, day, run
-        found = [f"{directory}/{name}" for directory in found for name in os.listdir(directory)]
+        found = [
+            f"{directory}/{name}"
+            for directory in found
+            for name in os.listdir(directory)  # noqa: PTH208 - the quickest there is
+        ]
     return len(found)
