@@ -53,7 +53,7 @@ def run() -> list[Result]:
 
 def _loading(raw: Raw, run_id: RunId, kept: ExitStack) -> tuple[list[Result], Warehouse]:
     """Load by turns with DuckDB, and once against Spark; return the last warehouse, which is kept."""
-    payloads = str(raw.folder / "raw/demo/*/*/*/*/payload.jsonl")
+    payloads = str(raw.folder / "raw/demo/*/*/*/*/payload*.jsonl")
     paths = [raw.path(key, run_id) for key in KEYS]
     ours, swaps, peer = [], [], []
     for _ in range(ROUNDS):

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from bench.validate_load import CORES
 from tests.support.validation import COLUMNS, CONTRACT
 
-_PAYLOADS = "*/*/*/*/*/payload.jsonl"
+_PAYLOADS = "*/*/*/*/*/payload*.jsonl"
 _REQUIRED = " or ".join(f"{column.name} is null" for column in COLUMNS if column.required)
 _KEY = ", ".join(CONTRACT.primary_key)
 _DAY = r"logical_date=([^/]+)"

@@ -47,7 +47,8 @@ class Raw:
 
     def path(self, key: PartitionKey, run_id: RunId) -> str:
         """Return where a payload is."""
-        return str(self.folder / "raw" / RunPaths(key, run_id).payload)
+        [path] = (self.folder / "raw" / RunPaths(key, run_id).directory).glob("payload*.jsonl")
+        return str(path)
 
     def new_folder(self) -> Path:
         """Return a name that nobody has used."""

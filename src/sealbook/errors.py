@@ -50,6 +50,10 @@ class Permanent(SealbookError):
     """It will fail again until somebody changes something."""
 
 
+class Unwritable(Permanent):
+    """A folder that takes nothing: it is full, or read-only. So would every other write to it fail."""
+
+
 class IllegalMove(Permanent):
     """The table of state moves has no such move. Nothing was written."""
 

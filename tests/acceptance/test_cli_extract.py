@@ -178,3 +178,25 @@ def test_ctrl_c_stops_cleanly_and_leaves_nothing_half_sealed(tmp_path: Path) -> 
     assert 0 < len(sealed) < 810
     for key, sealed_run, _ in sealed:
         store.read(key, sealed_run).payload()  # checks bytes, digest and count against the seal
+
+
+def test_what_no_seal_names_can_be_removed(book: Path) -> None:
+    """R-RAW-2: by default only what is a week old; a dry run removes nothing."""
+    extract(book, *DAY, "--customer", "c0")
+    [sealed] = list(book.glob("raw/demo/customer_id=c0/query_name=campaign_daily/*/*/payload-*.jsonl"))
+    leftovers = [sealed.with_name(f"payload-{name}.jsonl") for name in ("old", "young")]
+    for leftover in leftovers:
+        leftover.write_bytes(b"{}")
+    a_week_ago = time.time() - 7.1 * 86_400
+    for path in (leftovers[0], sealed):
+        os.utime(path, (a_week_ago, a_week_ago))
+
+    dry = run("raw", "gc", "--dry-run", "--format", "json", cwd=book)
+    assert [row["path"].rpartition("/")[2] for row in dry.json] == ["payload-old.jsonl"]
+    assert "Would remove 1 file" in dry.err
+    assert leftovers[0].exists()
+    refused = run("raw", "gc", "--older-than", "1d", cwd=book)
+    assert (refused.code, "at least 2d" in refused.err) == (2, True)
+    gone = run("raw", "gc", "--customer", "c0", cwd=book)
+    assert "payload-old.jsonl" in gone.out
+    assert [path.exists() for path in (*leftovers, sealed)] == [False, True, True]

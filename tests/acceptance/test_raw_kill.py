@@ -14,16 +14,18 @@ from pathlib import Path
 
 import pytest
 
+from sealbook.clock import utc_now
 from sealbook.errors import AlreadySealed
-from sealbook.raw import RawStore, Row
+from sealbook.raw import RawStore, Row, leftovers
 from sealbook.raw.layout import RunPaths
+from sealbook.raw.leftovers import LEAST_AGE
 from tests.support.s3 import KEY, RUN, Fault, S3Server, numbered, seal_rows
 
 PATHS = RunPaths(KEY, RUN)
 ROWS = 700
 # What Python reports before it touches a file or a directory.
 FILE_EVENTS = ("open", "os.mkdir", "os.link", "os.rename", "os.remove")
-S3_STEPS = 7
+S3_STEPS = 2
 
 Act = Callable[..., None]
 
@@ -67,8 +69,8 @@ def started(act: Act, *args: object) -> BaseProcess:
     return process
 
 
-def check_and_finish(url: str) -> None:
-    """Whatever is sealed is right; and the same run can finish the work, leaving nothing else behind."""
+def check_and_finish(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is sealed is right, the same run can finish the work, and a clean-up removes all else."""
     store = RawStore.open(url)
     if store.is_sealed(KEY, RUN):
         assert len(list(store.read(KEY, RUN).lines())) == ROWS
@@ -76,13 +78,15 @@ def check_and_finish(url: str) -> None:
         seal_rows(store, numbered(ROWS))
     assert store.read(KEY, RUN).metadata.record_count == ROWS
     assert len(list(store.read(KEY, RUN).lines())) == ROWS
-    # A second rerun finds it sealed, and removes what a kill after the seal left lying about.
-    with pytest.raises(AlreadySealed):
-        store.write(KEY, RUN, [])
-    assert store._storage.names("demo") == [PATHS.metadata, PATHS.payload]
+    assert list(store.leftovers(age=LEAST_AGE)) == []
+    with monkeypatch.context() as later:
+        later.setattr(leftovers, "utc_now", lambda: utc_now() + LEAST_AGE)
+        store.remove(store.leftovers(age=LEAST_AGE))
+    assert store._storage.names("demo") == [PATHS.metadata, store.read(KEY, RUN).path]
+    assert len(list(store.read(KEY, RUN).lines())) == ROWS
 
 
-def test_killed_before_each_access_to_a_folder(tmp_path: Path) -> None:
+def test_killed_before_each_access_to_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Step after step, until there is none left to die before."""
     for step in count(1):
         url = str(tmp_path / f"killed-before-{step}")
@@ -91,14 +95,16 @@ def test_killed_before_each_access_to_a_folder(tmp_path: Path) -> None:
         if process.exitcode == 0:
             break
         assert process.exitcode == -signal.SIGKILL
-        check_and_finish(url)
-    assert step > 10
+        check_and_finish(url, monkeypatch)
+    assert step > 5
     assert RawStore.open(url).read(KEY, RUN).metadata.record_count == ROWS
 
 
 @pytest.mark.parametrize("step", range(1, S3_STEPS + 1))
 @pytest.mark.parametrize("applied", [True, False], ids=["after", "before"])
-def test_killed_around_each_request_to_s3(s3_url: str, s3_server: S3Server, step: int, applied: bool) -> None:
+def test_killed_around_each_request_to_s3(
+    s3_url: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, step: int, applied: bool
+) -> None:
     """Whether or not the request that was under way still takes effect."""
     processes: list[BaseProcess] = []
 
@@ -112,14 +118,14 @@ def test_killed_around_each_request_to_s3(s3_url: str, s3_server: S3Server, step
     processes[0].join()
     assert processes[0].exitcode == -signal.SIGKILL
     assert s3_server.requests == step
-    check_and_finish(s3_url)
+    check_and_finish(s3_url, monkeypatch)
 
 
 @pytest.mark.parametrize("line", [b"{}", b'{"text":"' + b"x" * 50_000 + b'"}'], ids=["small", "large"])
-def test_killed_in_the_middle_of_the_rows(raw_url: str, line: bytes) -> None:
+def test_killed_in_the_middle_of_the_rows(raw_url: str, monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
     """With large rows an upload in several parts is under way."""
     process = started(extract_until_row, raw_url, line, 600)
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert not RawStore.open(raw_url).is_sealed(KEY, RUN)
-    check_and_finish(raw_url)
+    check_and_finish(raw_url, monkeypatch)

@@ -20,7 +20,6 @@ from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model.failures import ErrorClass
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
-from sealbook.raw.layout import RunPaths
 from sealbook.warehouse.store import ArtifactStore
 from tests.support.extraction import demo_keys, demo_queries
 from tests.support.loading import Warehouse, no_spark
@@ -145,7 +144,8 @@ def test_one_that_cannot_be_staged_leaves_the_others_alone(spark: SparkSession, 
     warehouse.accept(KEYS[1:], run_id)
     warehouse.accept([KEY], run_id, rows=6)  # not what the payload has
     changed, unreadable = (
-        Path(warehouse.raw_url) / RunPaths(key, run_id).payload for key in (KEYS[1], KEYS[2])
+        Path(warehouse.raw_url) / RawStore.open(warehouse.raw_url).read(key, run_id).path
+        for key in (KEYS[1], KEYS[2])
     )
     changed.write_bytes(changed.read_bytes().replace(b"MOBILE", b"mobile"))
     unreadable.unlink()

@@ -115,7 +115,7 @@ def seal(
     data = payload if isinstance(payload, bytes) else encoded(payload)
     paths = RunPaths(partition, RunId(run_id))
     (root / paths.directory).mkdir(parents=True)
-    (root / paths.payload).write_bytes(data)
+    (root / paths.payload()).write_bytes(data)
     said: dict[str, Any] = {
         "source": partition.source,
         "customer_id": partition.customer_id,
@@ -156,7 +156,7 @@ def reject(partition: PartitionKey, run_id: str, revalidation_id: str | None = N
 
 def payload_file(root: Path, partition: PartitionKey, run_id: str = RUN) -> Path:
     """Return where the payload of a run lies."""
-    return root / RunPaths(partition, RunId(run_id)).payload
+    return root / RunPaths(partition, RunId(run_id)).payload()
 
 
 @dataclass

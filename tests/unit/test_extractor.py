@@ -127,3 +127,17 @@ def test_an_extractor_goes_to_workers_without_its_connections_and_shows_no_secre
 
 def _counts(result: Extracted) -> tuple[PartitionKey, int, int]:
     return result.key, result.record_count, result.payload_bytes
+
+
+def test_a_run_that_resumes_nothing_saves_the_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-RAW-2: two puts and nothing else; should a partition be sealed all the same, its seal says so."""
+    extractor = replace(demo_extractor(tmp_path), resumes=False)
+    asked: list[object] = []
+    monkeypatch.setattr(RawStore, "is_sealed", lambda *key: asked.append(key))
+    first = extractor(KEYS[:2])
+    again = extractor(KEYS[:2])
+    assert asked == []
+    assert [result.ending for result in (*first, *again)] == [Ending.SEALED] * 2 + [Ending.SKIPPED] * 2
+    assert [_counts(result) for result in again] == [_counts(result) for result in first]

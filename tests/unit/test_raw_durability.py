@@ -20,7 +20,7 @@ PATHS = RunPaths(KEY, RUN)
 def events(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object]]:
     """Take down, in order, what is brought to disk (by inode) and what gets its name."""
     seen: list[tuple[str, object]] = []
-    fsync, hardlink_to, replace = os.fsync, Path.hardlink_to, Path.replace
+    fsync, hardlink_to = os.fsync, Path.hardlink_to
 
     def seen_fsync(fd: int) -> None:
         fsync(fd)
@@ -30,13 +30,8 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object]]:
         hardlink_to(self, target)
         seen.append(("named", self.name))
 
-    def seen_replace(self: Path, target: Path) -> Path:
-        seen.append(("named", target.name))
-        return replace(self, target)
-
     monkeypatch.setattr(os, "fsync", seen_fsync)
     monkeypatch.setattr(Path, "hardlink_to", seen_link)
-    monkeypatch.setattr(Path, "replace", seen_replace)
     return seen
 
 
@@ -48,15 +43,11 @@ def test_everything_is_on_disk_before_the_name_that_vouches_for_it(
     tmp_path: Path, events: list[tuple[str, object]]
 ) -> None:
     """R-RAW-2: fsync of payload, seal and directories, before and at the seal."""
-    seal_rows(RawStore.open(tmp_path), numbered(3))
+    seal = seal_rows(RawStore.open(tmp_path), numbered(3))
     directory = tmp_path / PATHS.directory
-    intent, published, sealed = (
-        events.index(("named", name)) for name in ("_intent", "payload.jsonl", "metadata.json")
-    )
-    assert intent < published < sealed
-    for path in (tmp_path / PATHS.payload, tmp_path / PATHS.metadata, directory):
-        assert on_disk(path) in events[:intent]
-    assert on_disk(directory) in events[published:sealed]
+    sealed = events.index(("named", "metadata.json"))
+    for path in (tmp_path / PATHS.payload(seal.payload_name), tmp_path / PATHS.metadata, directory):
+        assert on_disk(path) in events[:sealed]
     for path in (directory, *directory.parents[:5]):
         assert on_disk(path) in events[sealed:]
     assert directory.parents[4] == tmp_path

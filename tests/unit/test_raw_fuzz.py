@@ -52,12 +52,12 @@ def test_rows_come_back_one_by_one_or_are_refused(rows: list[Row]) -> None:
 @given(ROWS.filter(lambda rows: not any(isinstance(row, bytes) and b"\n" in row for row in rows)), st.data())
 def test_a_damaged_payload_is_never_handed_out_as_whole(rows: list[Row], data: st.DataObject) -> None:
     store, objects = in_memory()
-    seal_rows(store, rows)
+    sealed = seal_rows(store, rows)
     content = store.read(KEY, RUN).payload()
     start = data.draw(st.integers(0, len(content)))
     end = data.draw(st.integers(start, len(content)))
     damaged = content[:start] + data.draw(st.binary(max_size=5)) + content[end:]
-    obstore.put(objects, PATHS.payload, damaged)
+    obstore.put(objects, PATHS.payload(sealed.payload_name), damaged)
     try:
         found = store.read(KEY, RUN).payload()
     except Corrupt:
@@ -69,7 +69,9 @@ def test_a_damaged_payload_is_never_handed_out_as_whole(rows: list[Row], data: s
 @given(
     ROWS.filter(lambda rows: not any(isinstance(row, bytes) and b"\n" in row for row in rows)),
     st.dictionaries(
-        st.sampled_from(["record_count", "payload_bytes", "payload_sha256", "run_id", "source"]),
+        st.sampled_from(
+            ["record_count", "payload_bytes", "payload_sha256", "payload_name", "run_id", "source"]
+        ),
         st.none() | st.integers(-1, 20) | st.text(max_size=3) | st.just("0" * 64),
         min_size=1,
         max_size=2,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey, RunId
-from sealbook.raw.layout import RunPaths, parse_run
+from sealbook.raw.layout import RunPaths, parse_run, payload_name
 from tests.support.s3 import KEY, RUN
 
 DIRECTORY = (
@@ -20,15 +20,9 @@ DIRECTORY = (
 def test_the_layout_is_the_one_of_the_rule() -> None:
     paths = RunPaths(KEY, RUN)
     assert paths.directory == DIRECTORY
-    assert paths.payload == f"{DIRECTORY}/payload.jsonl"
+    assert paths.payload() == f"{DIRECTORY}/payload.jsonl"
+    assert paths.payload(payload_name("0" * 32)) == f"{DIRECTORY}/payload-{'0' * 32}.jsonl"
     assert paths.metadata == f"{DIRECTORY}/metadata.json"
-
-
-def test_what_is_not_sealed_yet_is_hidden_from_spark() -> None:
-    """Spark's own file readers pass over names that begin with an underscore."""
-    paths = RunPaths(KEY, RUN)
-    for path in (paths.intent, paths.staged("0" * 32)):
-        assert path.startswith(f"{DIRECTORY}/_")
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,62}", fullmatch=True)

@@ -28,13 +28,13 @@ METADATA = RawMetadata(
     record_count=3,
     api_version=None,
     query_hash="abc",
+    payload_name="payload-b.jsonl",
     payload_bytes=63,
     payload_sha256="a" * 64,
-    write_id="b" * 32,
     extra={"host": "a"},
 )
 FIELDS: dict[str, Any] = msgspec.json.decode(METADATA.to_json())
-REQUIRED = [item.name for item in fields(RawMetadata) if item.name not in ("write_id", "extra")]
+REQUIRED = [item.name for item in fields(RawMetadata) if item.name not in ("payload_name", "extra")]
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -68,11 +68,13 @@ def test_a_time_is_kept_in_utc() -> None:
     assert replace(METADATA, extracted_at=local).to_json() == METADATA.to_json()
 
 
-def test_a_seal_of_another_tool_needs_no_write_id() -> None:
-    data = msgspec.json.encode({name: FIELDS[name] for name in REQUIRED})
+def test_a_seal_that_names_no_payload_means_payload_jsonl() -> None:
+    """R-RAW-1: so other tools, and earlier versions of Sealbook, write it."""
+    data = msgspec.json.encode({name: FIELDS[name] for name in REQUIRED} | {"write_id": "b" * 32})
     metadata = RawMetadata.from_json(data, PATH)
-    assert metadata.write_id is None
-    assert set(msgspec.json.decode(metadata.to_json())) == set(REQUIRED)
+    assert metadata.payload_name == "payload.jsonl"
+    assert metadata.extra == {"write_id": "b" * 32}
+    assert RawMetadata.from_json(metadata.to_json(), PATH) == metadata
 
 
 @pytest.mark.parametrize("name", REQUIRED)
@@ -108,7 +110,12 @@ def test_a_missing_field_is_named(name: str) -> None:
         ("payload_bytes", None),
         ("payload_sha256", "A" * 64),
         ("payload_sha256", "a" * 63),
-        ("write_id", "../../../../x"),
+        ("payload_name", None),
+        ("payload_name", "../payload.jsonl"),
+        ("payload_name", "payload-../x.jsonl"),
+        ("payload_name", "payload-.jsonl"),
+        ("payload_name", "metadata.json"),
+        ("payload_name", "payload.jsonl\n"),
     ],
 )
 def test_a_wrong_field_is_named(name: str, value: object) -> None:

@@ -5,7 +5,9 @@ Here hyphens leave customer ids (R-KEY-2).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Annotated, TypeVar
 
 import typer
@@ -18,6 +20,8 @@ from sealbook.model.keys import normalise_customer_id
 T = TypeVar("T")
 
 KEY_FORM = "SOURCE/CUSTOMER_ID/QUERY_NAME/YYYY-MM-DD"
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60}
+_SPAN = re.compile(r"([0-9]{1,5})([dhm])")
 
 
 def _parsed_by(parse: Callable[[str], T]) -> Callable[[str | T], T]:
@@ -40,6 +44,14 @@ def parse_key(text: str) -> PartitionKey:
     return PartitionKey.parse("/".join([*parts[:1], *map(normalise_customer_id, parts[1:2]), *parts[2:]]))
 
 
+def parse_span(name: str, text: str) -> timedelta:
+    """Read a span of time, such as 7d, 12h or 30m; an error names the option."""
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        raise InvalidInput.of(name, text, "a number of days, hours or minutes, such as 7d, 12h or 30m")
+    return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
+
+
 KeyArgument = Annotated[
     PartitionKey,
     typer.Argument(metavar="KEY", help=f"A partition, as {KEY_FORM}.", parser=_parsed_by(parse_key)),
@@ -57,5 +69,6 @@ StrictOption = Annotated[
     bool, typer.Option("--strict", help="Leave out partitions whose newest run is not loaded yet.")
 ]
 CutOption = Annotated[str | None, typer.Option("--cut", metavar="TOKEN", help="Ask as of this cut.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")]
 LimitOption = Annotated[int | None, typer.Option(metavar="N", min=1, help="Show at most so many.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="For people, or for programs.")]

@@ -1,4 +1,4 @@
-"""`sealbook raw`: what is sealed, and what is in it."""
+"""`sealbook raw`: what is sealed, what is in it, and what was left over."""
 
 from __future__ import annotations
 
@@ -10,16 +10,24 @@ import msgspec
 import typer
 
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import FormatOption, KeyArgument, LimitOption, RunIdOption
-from sealbook.cli.output import Format, message, show_json
+from sealbook.cli.options import (
+    DryRunOption,
+    FormatOption,
+    KeyArgument,
+    LimitOption,
+    RunIdOption,
+    parse_span,
+)
+from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, cell, print_table
+from sealbook.cli.words import counted
 from sealbook.errors import NotFound
 
 if TYPE_CHECKING:
     from sealbook.book import BookReader
     from sealbook.model.selection import Selection
-    from sealbook.raw import RawMetadata
+    from sealbook.raw import Leftover, RawMetadata
 
 app = typer.Typer(help="What is sealed, and what is in it.", no_args_is_help=True)
 
@@ -27,6 +35,12 @@ _LIST_EXAMPLES = """
 [bold]Examples[/bold]
   sealbook raw list --since 2026-01-01
   sealbook raw list --customer 123-456-7890 --query campaign_daily --format json
+"""
+
+_GC_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook raw gc --dry-run
+  sealbook raw gc --older-than 30d --customer 123-456-7890
 """
 
 _SHOW_EXAMPLES = """
@@ -53,6 +67,38 @@ def list_(
         show_json(map(_fields, seals))
     else:
         _print_seals(seals)
+
+
+@app.command("gc", epilog=_GC_EXAMPLES)
+@selects(keys=True, runs=True)
+def gc(
+    ctx: typer.Context,
+    book: BookReader,
+    selection: Selection,
+    age: Annotated[
+        str,
+        typer.Option(
+            "--older-than", metavar="SPAN", help="Only what is older than this span: 7d; at least 2d."
+        ),
+    ] = "7d",
+    dry_run: DryRunOption = False,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Remove payloads that no seal names: what writers that died or lost a race left behind."""
+    from sealbook.raw import RawStore
+
+    del ctx
+    store = RawStore.open(book.settings.raw)
+    leftovers = list(store.leftovers(selection, age=parse_span("older-than", age)))
+    if not dry_run:
+        store.remove(leftovers)
+    if form is Format.JSON:
+        show_json(map(flat, leftovers))
+    elif leftovers:
+        _print_leftovers(leftovers)
+    done = "Would remove" if dry_run else "Removed"
+    megabytes = sum(each.bytes for each in leftovers) / 1e6
+    message(f"{done} {counted(len(leftovers), 'file')}, {megabytes:,.1f} MB")
 
 
 @app.command("show", epilog=_SHOW_EXAMPLES)
@@ -93,6 +139,17 @@ def _print_seals(seals: Iterable[RawMetadata]) -> None:
         Column("extracted (UTC)", lambda seal: seal.extracted_at, spare=1),
     ]
     print_table(seals, columns)
+
+
+def _print_leftovers(leftovers: Iterable[Leftover]) -> None:
+    columns: list[Column[Leftover]] = [
+        Column("partition", lambda each: each.key),
+        Column("run", lambda each: each.run_id, spare=2),
+        Column("file", lambda each: each.path.rpartition("/")[2]),
+        Column("bytes", lambda each: each.bytes, spare=1, number=True),
+        Column("modified (UTC)", lambda each: each.modified, spare=3),
+    ]
+    print_table(leftovers, columns)
 
 
 def _fields(seal: RawMetadata) -> dict[str, object]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sealbook.cli.failure import ExitCode
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import FormatOption
+from sealbook.cli.options import DryRunOption, FormatOption, parse_span
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, print_table
 from sealbook.cli.words import counted
-from sealbook.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sealbook.book import BookReader
@@ -34,23 +31,20 @@ VERIFY_EXAMPLES = """
   sealbook warehouse verify --query campaign_daily --since 2026-01-01
 """
 
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60}
-_SPAN = re.compile(r"([0-9]{1,5})([dhm])")
-
 
 def gc(
     ctx: typer.Context,
     retain: Annotated[
         str, typer.Option(metavar="SPAN", help="Keep what was published within this span: 7d, 12h, 30m.")
     ] = "7d",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
+    dry_run: DryRunOption = False,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Remove artifacts that no pointer, no cut and no retention needs, and orphans of crashed loads."""
     from sealbook.warehouse.cleanup import Cleanup
     from sealbook.warehouse.store import ArtifactStore
 
-    span = _parse_span(retain)
+    span = parse_span("retain", retain)
     with open_book(ctx) as book:
         cleanup = Cleanup(book.ledger.pointers, ArtifactStore.open(book.settings.warehouse), span)
         removed = list(cleanup.plan() if dry_run else cleanup.remove())
@@ -111,10 +105,3 @@ def verify(
     message(f"Verified {counted(artifacts, 'artifact')}; differences: {len(mismatches):,}")
     if mismatches:
         raise typer.Exit(ExitCode.FAILED)
-
-
-def _parse_span(text: str) -> timedelta:
-    match = _SPAN.fullmatch(text)
-    if match is None:
-        raise InvalidInput.of("retain", text, "a number of days, hours or minutes, such as 7d, 12h or 30m")
-    return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])

@@ -39,11 +39,17 @@ class Extraction:
         return plan
 
     def run(
-        self, plan: ExtractPlan, run_id: RunId, on_progress: OnProgress = no_progress
+        self,
+        plan: ExtractPlan,
+        run_id: RunId,
+        on_progress: OnProgress = no_progress,
+        *,
+        resumes: bool = True,
     ) -> Generator[list[Extracted], None, None]:
         """Carry a plan out as part of a run, and yield results as tasks end; what it has sealed is skipped.
 
-        A partition that fails is a result like the others. Closing the iterator stops the job.
+        A partition that fails is a result like the others. Closing the iterator stops the job. A run that is
+        known not to resume anything saves a request for each partition.
         """
         from sealbook.extract.job import extract
 
@@ -56,6 +62,7 @@ class Extraction:
                 raw_url=self._raw_url,
                 options=source.options,
                 limits=source.limits,
+                resumes=resumes,
             )
             with closing(extract(self._spark(), extractor, keys)) as batches:
                 for batch in batches:

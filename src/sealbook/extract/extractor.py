@@ -19,11 +19,16 @@ from sealbook.model import PartitionKey, RunId
 from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
 from sealbook.raw import RawMetadata, RawStore, Row
+from sealbook.spark.tasks import attempt_number
 
 
 @dataclass(frozen=True)
 class Extractor:
-    """All that a worker needs for the partitions of one source in one run. It holds no state writer."""
+    """All that a worker needs for the partitions of one source in one run. It holds no state writer.
+
+    A run that `resumes` may have sealed some of them before, and asks before it fetches. One that does not
+    saves the question: should it be wrong, the seal says so.
+    """
 
     run_id: RunId
     source_name: str
@@ -33,10 +38,11 @@ class Extractor:
     limits: Limits = field(default_factory=Limits)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     processes: int = 1
+    resumes: bool = True
 
     def __call__(self, keys: Sequence[PartitionKey]) -> list[Extracted]:
         """Extract partitions, several at once; one that fails is a result like the others."""
-        self._limiter  # noqa: B018 - made before there are threads, which must share one
+        self._limiter, self._asks  # noqa: B018 - made before there are threads, which must share them
         with ThreadPoolExecutor(min(self.limits.threads, len(keys)) or 1) as pool:
             return list(pool.map(self.extract, keys))
 
@@ -59,6 +65,8 @@ class Extractor:
 
     def _sealed(self, key: PartitionKey) -> tuple[Ending, RawMetadata]:
         try:
+            if self._asks and self._store.is_sealed(key, self.run_id):
+                return Ending.SKIPPED, self._store.metadata(key, self.run_id)
             return Ending.SEALED, with_retries(lambda: self._try(key), self.retry)
         except AlreadySealed:
             return Ending.SKIPPED, self._store.metadata(key, self.run_id)
@@ -78,9 +86,13 @@ class Extractor:
         )
 
     def _rows(self, key: PartitionKey, query: Query) -> Iterator[Row]:
-        """Ask for a partition's rows, but only when the first is taken: a sealed one costs no request."""
         self._limiter.acquire(key.customer_id)
         yield from self._source.fetch(key, query)
+
+    @cached_property
+    def _asks(self) -> bool:
+        """Whether some partitions may be sealed already: by an earlier go of the run, or of this task."""
+        return self.resumes or attempt_number() > 0
 
     @cached_property
     def _source(self) -> Source:

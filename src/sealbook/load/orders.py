@@ -90,7 +90,7 @@ def _large(orders: Sequence[Order], raw: RawReader, part_bytes: int) -> dict[int
     def size(ordinal: int) -> int:
         artifact = orders[ordinal].artifact
         try:
-            return raw.payload_size(artifact.key, artifact.run_id)
+            return raw.metadata(artifact.key, artifact.run_id).payload_bytes
         except SealbookError:
             return 0  # the task that reads it will say what is wrong
 

@@ -21,6 +21,7 @@ from sealbook.rows.offending import JSON, TYPES
 from sealbook.rows.parser import RowParser
 from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Problem, Unreadable
 from sealbook.rows.units import Digest, Reading, Slice, Unit, UnitReader
+from sealbook.spark.tasks import attempt_number
 from sealbook.warehouse.encoding import digest_of, to_parquet
 from sealbook.warehouse.layout import is_part, location_of, part_path
 from sealbook.warehouse.store import ArtifactStore
@@ -110,7 +111,7 @@ class Stager:
         parser = RowParser(task.contract.columns)
         gathered: list[_Texts] = []
         size = 0
-        for reading in UnitReader(self.raw, version, self.tries).read_all(wanted, _attempt_number()):
+        for reading in UnitReader(self.raw, version, self.tries).read_all(wanted, attempt_number()):
             if reading.problem is not None:
                 yield _not_staged(reading.unit, reading.problem, version)
             elif isinstance(reading.unit, Digest):
@@ -213,11 +214,3 @@ def _flaw(part: Part, schema_version: str) -> str:
     reasons = "; ".join(dict.fromkeys(reason for each in offending for reason in each.reasons))
     lost = part.lines - part.rows
     return f"{lost} lines are no rows by the contract of schema_version {schema_version}: {reasons}"
-
-
-def _attempt_number() -> int:
-    """Return how often this task was tried before; 0 outside Spark."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return context.attemptNumber() if context else 0

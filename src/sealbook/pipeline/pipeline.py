@@ -53,7 +53,8 @@ class Pipeline:
                     f"run {run_id} has ended: nothing more is fetched as part of it",
                     remedy="Extract as a new run: leave out --run-id.",
                 )
-            with closing(self.extraction.run(plan, run_id, on_progress)) as batches:
+            resumes = steps.attempts[run_id] > 1
+            with closing(self.extraction.run(plan, run_id, on_progress, resumes=resumes)) as batches:
                 for batch in batches:
                     steps.record(result.fact(steps.attempt(run_id)) for result in batch)
                     yield batch

@@ -11,9 +11,9 @@ from sealbook.model.keys import parse_date
 
 METADATA = "metadata.json"
 PAYLOAD = "payload.jsonl"
-# Spark and Hive pass over names that begin with _, so they do not read what is not sealed yet.
-_INTENT = "_intent"
-_STAGED = "_staged-"
+"""The payload's name where the metadata names none, as other tools may write it."""
+PAYLOAD_NAME = re.compile(r"payload(-[0-9A-Za-z_-]{1,64})?\.jsonl")
+"""Every name that a payload may have."""
 _CUSTOMER = "customer_id="
 
 _RUN = re.compile(
@@ -35,26 +35,21 @@ class RunPaths:
         return f"{key_prefix(self.key)}/run_id={self.run_id}"
 
     @property
-    def payload(self) -> str:
-        """The rows, one JSON object a line."""
-        return f"{self.directory}/{PAYLOAD}"
-
-    @property
     def metadata(self) -> str:
         """The seal."""
         return f"{self.directory}/{METADATA}"
 
-    @property
-    def intent(self) -> str:
-        """The decision which payload gets sealed; exists only while a seal is under way."""
-        return f"{self.directory}/{_INTENT}"
-
-    def staged(self, write_id: str) -> str:
-        """The payload of one write until it is sealed."""
-        return f"{self.directory}/{_STAGED}{write_id}"
+    def payload(self, name: str = PAYLOAD) -> str:
+        """The rows, one JSON object a line, under the name that the seal says."""
+        return f"{self.directory}/{name}"
 
     def __str__(self) -> str:
         return f"{self.key} run {self.run_id}"
+
+
+def payload_name(write_id: str) -> str:
+    """Return the name of the payload of one write, which no other write has."""
+    return f"payload-{write_id}.jsonl"
 
 
 def key_prefix(key: PartitionKey) -> str:

@@ -14,15 +14,17 @@ from sealbook.model import PartitionKey, RunId
 from sealbook.model.contract import check_schema_version
 from sealbook.model.keys import parse_date
 from sealbook.model.wire import as_utc
+from sealbook.raw.layout import PAYLOAD, PAYLOAD_NAME
 
-_HEX = re.compile(r"[0-9a-f]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawMetadata:
     """What a seal says of its partition. Fields that Sealbook does not know are kept in `extra`.
 
-    `write_id` names the very write that was sealed, so that a writer can tell its own seal from a rival's.
+    `payload_name` is the file that was sealed. Each write has one of its own, so a writer can tell its own
+    seal from a rival's by it.
     """
 
     source: str
@@ -35,9 +37,9 @@ class RawMetadata:
     record_count: int
     api_version: str | None
     query_hash: str
+    payload_name: str = PAYLOAD
     payload_bytes: int
     payload_sha256: str
-    write_id: str | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -49,10 +51,9 @@ class RawMetadata:
         if self.api_version is not None:
             _check_text("api_version", self.api_version)
         _check_text("query_hash", self.query_hash)
+        _check_payload_name(self.payload_name)
         _check_count("payload_bytes", self.payload_bytes)
-        _check_hex("payload_sha256", self.payload_sha256, digits=64)
-        if self.write_id is not None:
-            _check_hex("write_id", self.write_id, digits=32)
+        _check_sha256("payload_sha256", self.payload_sha256)
         for name in self.extra:
             if name in _KNOWN:
                 raise InvalidInput.of("extra", name, "a name that is no field of the metadata itself")
@@ -75,8 +76,6 @@ class RawMetadata:
         """Return the text of `metadata.json`."""
         # msgspec encodes a str, but no subclass of it.
         values = {name: getattr(self, name) for name in _KNOWN} | {"run_id": str(self.run_id)}
-        if self.write_id is None:
-            del values["write_id"]
         return msgspec.json.format(msgspec.json.encode({**values, **self.extra}), indent=2) + b"\n"
 
     @classmethod
@@ -100,7 +99,7 @@ class RawMetadata:
 
 
 _KNOWN = tuple(item.name for item in fields(RawMetadata) if item.name != "extra")
-_REQUIRED = tuple(name for name in _KNOWN if name != "write_id")
+_REQUIRED = tuple(name for name in _KNOWN if name != "payload_name")
 _DECODER = msgspec.json.Decoder(dict[str, object])
 
 
@@ -116,9 +115,15 @@ def _check_count(name: str, value: object) -> None:
         raise InvalidInput.of(name, value, "a whole number from 0")
 
 
-def _check_hex(name: str, value: object, *, digits: int) -> None:
-    if not isinstance(value, str) or len(value) != digits or _HEX.fullmatch(value) is None:
-        raise InvalidInput.of(name, value, f"{digits} hexadecimal digits, lower case")
+def _check_payload_name(value: object) -> None:
+    # Nothing else: the name must not lead out of the run's directory, and a listing must know a payload.
+    if not isinstance(value, str) or PAYLOAD_NAME.fullmatch(value) is None:
+        raise InvalidInput.of("payload_name", value, "payload.jsonl or payload-….jsonl")
+
+
+def _check_sha256(name: str, value: object) -> None:
+    if not isinstance(value, str) or _SHA256.fullmatch(value) is None:
+        raise InvalidInput.of(name, value, "64 hexadecimal digits, lower case")
 
 
 def _check_text(name: str, value: object) -> None:

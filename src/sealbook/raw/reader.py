@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sealbook.errors import Corrupt, NotFound
+from sealbook.errors import Corrupt, InvalidInput, NotFound
 from sealbook.raw.lines import PayloadDigest
 from sealbook.raw.metadata import RawMetadata
 from sealbook.storage import Storage
@@ -18,7 +18,29 @@ class SealedPartition:
     metadata: RawMetadata
     path: str
     """Where the payload lies, below the root of the store."""
+    root: str
+    """The URL of the store."""
     _storage: Storage = field(repr=False, compare=False)
+
+    @property
+    def url(self) -> str:
+        """Where the payload lies, for a tool that reads it by itself."""
+        return f"{self.root}/{self.path}"
+
+    def size(self) -> int:
+        """Return how many bytes the payload has in the storage, whatever its seal says."""
+        size = self._storage.size(self.path)
+        if size is None:
+            raise self._missing()
+        return size
+
+    def range(self, start: int, end: int | None = None) -> bytes:
+        """Return the bytes of the payload from `start` to before `end`, unchecked; less if it is shorter."""
+        if start < 0 or (end is not None and end < start):
+            raise InvalidInput.of("range", (start, end), "0 <= start <= end")
+        size = self.size()
+        end = size if end is None else min(end, size)
+        return self._storage.get_range(self.path, start, end) if start < end else b""
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the payload in chunks of some MB; at the end raise Corrupt unless it is what was sealed."""
@@ -32,7 +54,7 @@ class SealedPartition:
                     )
                 yield chunk
         except NotFound as error:
-            raise Corrupt(f"{self.path} is missing, though its partition is sealed") from error
+            raise self._missing() from error
         self._check(digest)
 
     def payload(self) -> bytes:
@@ -47,6 +69,9 @@ class SealedPartition:
             yield from whole
         if rest:
             yield rest
+
+    def _missing(self) -> Corrupt:
+        return Corrupt(f"{self.path} is missing, though its partition is sealed")
 
     def _check(self, digest: PayloadDigest) -> None:
         for name, found in (

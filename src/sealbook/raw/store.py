@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from sealbook.errors import InvalidInput, NotFound
+from sealbook.errors import Corrupt, NotFound
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.selection import Selection
-from sealbook.raw.layout import METADATA, RunPaths, customer_of, key_prefix, parse_run, query_prefix
+from sealbook.raw.layout import RunPaths, key_prefix
+from sealbook.raw.leftovers import Leftover, find_leftovers
 from sealbook.raw.lines import Row
+from sealbook.raw.listing import RunFiles, list_runs, list_runs_below
 from sealbook.raw.metadata import RawMetadata
 from sealbook.raw.reader import SealedPartition
 from sealbook.raw.sealing import Payload, Sealer, read_seal
 from sealbook.storage import Storage, open_storage
-
-_SEAL = f"/{METADATA}"
-_LISTINGS = 16
-
 
 EVERYTHING = Selection()
 
@@ -36,6 +32,8 @@ class SealedRun(NamedTuple):
 
 class RawReader:
     """Sealed raw partitions below one root, to be read. Made by `open`; pickles as its URL, for workers."""
+
+    _writes = False
 
     def __init__(self, url: str, storage: Storage, options: Mapping[str, str]) -> None:
         self.url = url
@@ -64,10 +62,15 @@ class RawReader:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
 
+    def check(self) -> None:
+        """Ask the storage once whether it is there and can be used; raise what is wrong with it."""
+        self._storage.check(writing=self._writes)
+
     def read(self, key: PartitionKey, run_id: str) -> SealedPartition:
         """Return a sealed run, to stream or to read whole; NotFound when it is not sealed."""
-        payload = RunPaths(key, RunId(run_id)).payload
-        return SealedPartition(self.metadata(key, run_id), payload, self._storage)
+        metadata = self.metadata(key, run_id)
+        path = RunPaths(key, metadata.run_id).payload(metadata.payload_name)
+        return SealedPartition(metadata, path, self.url, self._storage)
 
     def metadata(self, key: PartitionKey, run_id: str) -> RawMetadata:
         """Return what the seal of a run says; NotFound when it is not sealed."""
@@ -83,84 +86,37 @@ class RawReader:
 
     def runs(self, key: PartitionKey) -> list[RunId]:
         """List the sealed runs of a partition, oldest first."""
-        return [each.run_id for each in self._seals_below(key_prefix(key))]
+        return [each.run.run_id for each in list_runs_below(self._storage, key_prefix(key)) if each.is_sealed]
 
     def sealed(self, selection: Selection = EVERYTHING) -> Iterator[SealedRun]:
         """Yield the sealed runs that are chosen, in the order of keys and then of runs.
 
         Costs one listing for each customer and query named, whatever the number of partitions, or one for
-        each key that is named; reads no metadata.
+        each key that is named; reads no metadata but of runs that have several payloads.
         """
-        found = self._seals_below_each(self._directories(selection))
-        return (
-            each
-            for each in found
-            if selection.has_day(each.key.logical_date) and selection.has_run(each.run_id)
-        )
+        for files in list_runs(self._storage, selection):
+            if files.is_sealed:
+                yield SealedRun(files.run.key, files.run.run_id, self._payload_bytes(files))
 
-    def payload_url(self, key: PartitionKey, run_id: str) -> str:
-        """Return where the payload of a run lies, for a tool that reads it by itself."""
-        return f"{self.url}/{RunPaths(key, RunId(run_id)).payload}"
+    def leftovers(self, selection: Selection = EVERYTHING, *, age: timedelta) -> Iterator[Leftover]:
+        """Yield the files that no seal names and that are so old that no write can be at work on them."""
+        return find_leftovers(self._storage, selection, age)
 
-    def payload_size(self, key: PartitionKey, run_id: str) -> int:
-        """Return how many bytes the payload of a run has in the storage, whatever its seal says."""
-        run = RunPaths(key, RunId(run_id))
-        size = self._storage.size(run.payload)
-        if size is None:
-            raise NotFound(f"{run} has no payload in {self.url}")
-        return size
-
-    def payload_range(self, key: PartitionKey, run_id: str, start: int, end: int | None = None) -> bytes:
-        """Return the bytes of a payload from `start` to before `end`, unchecked; less where it is shorter."""
-        if start < 0 or (end is not None and end < start):
-            raise InvalidInput.of("range", (start, end), "0 <= start <= end")
-        size = self.payload_size(key, run_id)
-        end = size if end is None else min(end, size)
-        if start >= end:
-            return b""
-        return self._storage.get_range(RunPaths(key, RunId(run_id)).payload, start, end)
-
-    def _directories(self, selection: Selection) -> Iterator[str]:
-        """Yield the directories that hold what is chosen, in the order of keys."""
-        if selection.keys:
-            yield from map(key_prefix, sorted(selection.keys))
-            return
-        sources = self._storage.directories() if selection.source is None else sorted(selection.source)
-        queries = [None] if selection.queries is None else sorted(selection.queries)
-        for source in sources:
-            for customer_id in self._customers(source, selection.customers):
-                for query_name in queries:
-                    yield query_prefix(source, customer_id, query_name)
-
-    def _customers(self, source: str, wanted: Sequence[str] | None) -> list[str]:
-        if wanted is not None:
-            return sorted(wanted)
-        return [name for name in map(customer_of, self._storage.directories(source)) if name is not None]
-
-    def _seals_below_each(self, directories: Iterable[str]) -> Iterator[SealedRun]:
-        """List directory after directory, several at once: a listing is mostly a wait for the storage."""
-        rest = iter(directories)
-        with ThreadPoolExecutor(_LISTINGS) as pool:
-            while group := list(islice(rest, _LISTINGS)):
-                for seals in pool.map(self._seals_below, group):
-                    yield from seals
-
-    def _seals_below(self, directory: str) -> list[SealedRun]:
-        """List the sealed runs below a directory, in order: paths sort as keys do, since / sorts first."""
-        found = []
-        sizes = self._storage.sizes(directory)
-        for path in sizes:
-            if path.endswith(_SEAL):
-                try:
-                    run = parse_run(path.removesuffix(_SEAL))
-                except InvalidInput:
-                    continue  # a stray file of somebody else's: what has no key is no partition
-                found.append(SealedRun(run.key, run.run_id, sizes.get(run.payload, 0)))
-        return found
+    def _payload_bytes(self, files: RunFiles) -> int:
+        names = files.payloads
+        if len(names) > 1:
+            try:
+                seal = read_seal(self._storage, files.run)
+            except Corrupt:
+                return 0  # whoever reads it will say what is wrong
+            names = [name for name in names if seal is not None and name == seal.payload_name]
+        return sum(files.files[name].size for name in names)
 
 
 class RawStore(RawReader):
     """Raw partitions below one root, to be written and read: the one who writes is an extractor."""
+
+    _writes = True
 
     def __init__(self, url: str, storage: Storage, options: Mapping[str, str]) -> None:
         super().__init__(url, storage, options)
@@ -169,8 +125,8 @@ class RawStore(RawReader):
     def write(self, key: PartitionKey, run_id: str, rows: Iterable[Row]) -> Payload:
         """Write rows as the payload of a run, in their order and at any length, ready to be sealed.
 
-        A row is a mapping, or bytes: a line that is encoded already. When the run is sealed already, raise
-        AlreadySealed before a row is taken. What a crash of the same run left unsealed is replaced.
+        A row is a mapping, or bytes: a line that is encoded already. Nothing that is there is touched: each
+        write has a file of its own. Whether the run is sealed is asked by `is_sealed`, or told by `seal`.
         """
         return self._sealer.write(RunPaths(key, RunId(run_id)), rows)
 
@@ -200,8 +156,12 @@ class RawStore(RawReader):
             record_count=payload.record_count,
             api_version=api_version,
             query_hash=query_hash,
+            payload_name=payload.name,
             payload_bytes=payload.payload_bytes,
             payload_sha256=payload.payload_sha256,
-            write_id=payload.write_id,
         )
         return self._sealer.seal(RunPaths(key, RunId(run_id)), payload, metadata)
+
+    def remove(self, leftovers: Iterable[Leftover]) -> None:
+        """Remove leftovers; one that is gone already is no error."""
+        self._storage.delete([each.path for each in leftovers])

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeVar
 
-from sealbook.errors import Corrupt, NotFound, SealbookError
+from sealbook.errors import Corrupt, SealbookError
 from sealbook.model import PartitionKey, RunId
-from sealbook.raw import RawMetadata, RawReader
+from sealbook.raw import RawMetadata, RawReader, SealedPartition
 from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Problem, Unreadable
 
 T = TypeVar("T")
@@ -103,8 +103,6 @@ class UnitReader:
         return map(read, units) if self._store.folder is not None else _ahead(read, units)
 
     def _read(self, unit: Unit) -> Reading:
-        if isinstance(unit, Slice):
-            return Reading(unit, self._lines_of(unit))
         try:
             sealed = self._store.read(unit.key, unit.run_id)
         except Corrupt as error:
@@ -112,52 +110,67 @@ class UnitReader:
         metadata = sealed.metadata
         if metadata.schema_version != self._schema_version:
             return Reading(unit, problem=OtherVersion(metadata.schema_version))
+        if isinstance(unit, Slice):
+            return _read_slice(unit, sealed)
         wanted = not isinstance(unit, Digest)
         try:
             data = b"".join(chunk for chunk in sealed.chunks() if wanted)
         except Corrupt:
-            return self._look_again(unit, metadata, wanted)
+            return _look_again(unit, sealed, wanted)
         lines = metadata.record_count if wanted else None
         return Reading(unit, data, lines, record_count=metadata.record_count)
 
-    def _look_again(self, unit: Unit, metadata: RawMetadata, wanted: bool) -> Reading:
-        """Find out in what a payload differs from its seal; nothing is believed that was seen only once."""
 
-        def corrupt(size: int | None, sha256: str | None = None) -> Reading:
-            problem = CorruptPayload(metadata.payload_bytes, metadata.payload_sha256, size, sha256)
-            return Reading(unit, problem=problem)
+def _look_again(unit: Unit, sealed: SealedPartition, wanted: bool) -> Reading:
+    """Find out in what a payload differs from its seal; nothing is believed that was seen only once."""
+    metadata = sealed.metadata
+    try:
+        size = sealed.size()
+    except Corrupt:
+        return _corrupt(unit, metadata)
+    if size != metadata.payload_bytes:
+        return _corrupt(unit, metadata, size)
+    digest, data = sha256(), b""
+    for start in range(0, size, _CHUNK):
+        chunk = sealed.range(start, start + _CHUNK)
+        digest.update(chunk)
+        data += chunk if wanted else b""
+    if digest.hexdigest() != metadata.payload_sha256:
+        return _corrupt(unit, metadata, size, digest.hexdigest())
+    return Reading(unit, data, record_count=metadata.record_count)  # only this can be wrong
 
-        try:
-            size = self._store.payload_size(unit.key, unit.run_id)
-        except NotFound:
-            return corrupt(None)
-        if size != metadata.payload_bytes:
-            return corrupt(size)
-        digest, data = sha256(), b""
-        for start in range(0, size, _CHUNK):
-            chunk = self._store.payload_range(unit.key, unit.run_id, start, start + _CHUNK)
-            digest.update(chunk)
-            data += chunk if wanted else b""
-        if digest.hexdigest() != metadata.payload_sha256:
-            return corrupt(size, digest.hexdigest())
-        return Reading(unit, data, record_count=metadata.record_count)  # only this can be wrong
 
-    def _lines_of(self, unit: Slice) -> bytes:
-        """Return the lines of a slice: a line belongs to the slice in which it begins, wherever it ends."""
-        data = self._store.payload_range(unit.key, unit.run_id, max(unit.start - 1, 0), unit.end)
-        if unit.start:
-            # From the byte before: if that is a newline, a line begins right at the start.
-            data = data[data.find(b"\n") + 1 :] if b"\n" in data else b""
-        if not data or data.endswith(b"\n"):
-            return data
-        chunks, position = [data], unit.end
-        while chunk := self._store.payload_range(unit.key, unit.run_id, position, position + _CHUNK):
-            end = chunk.find(b"\n")
-            chunks.append(chunk[: end + 1] if end >= 0 else chunk)
-            if end >= 0:
-                break
-            position += len(chunk)
-        return b"".join(chunks)
+def _read_slice(unit: Slice, sealed: SealedPartition) -> Reading:
+    try:
+        return Reading(unit, _lines_of(sealed, unit))
+    except Corrupt:
+        return _corrupt(unit, sealed.metadata)
+
+
+def _corrupt(
+    unit: Unit, metadata: RawMetadata, size: int | None = None, sha256: str | None = None
+) -> Reading:
+    """Say that a payload is not what was sealed: it is missing, or has another size or digest."""
+    problem = CorruptPayload(metadata.payload_bytes, metadata.payload_sha256, size, sha256)
+    return Reading(unit, problem=problem)
+
+
+def _lines_of(sealed: SealedPartition, unit: Slice) -> bytes:
+    """Return the lines of a slice: a line belongs to the slice in which it begins, wherever it ends."""
+    data = sealed.range(max(unit.start - 1, 0), unit.end)
+    if unit.start:
+        # From the byte before: if that is a newline, a line begins right at the start.
+        data = data[data.find(b"\n") + 1 :] if b"\n" in data else b""
+    if not data or data.endswith(b"\n"):
+        return data
+    chunks, position = [data], unit.end
+    while chunk := sealed.range(position, position + _CHUNK):
+        end = chunk.find(b"\n")
+        chunks.append(chunk[: end + 1] if end >= 0 else chunk)
+        if end >= 0:
+            break
+        position += len(chunk)
+    return b"".join(chunks)
 
 
 def _is_missing(reading: Reading) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
@@ -24,6 +23,7 @@ from sealbook.rows.blocks import BLOCK_BYTES, Block
 from sealbook.rows.parser import RowParser
 from sealbook.rows.units import Reading, Unit, UnitReader
 from sealbook.spark.garbage import freeze_loaded_modules
+from sealbook.spark.tasks import attempt_number
 
 
 class Output(Protocol):
@@ -86,8 +86,7 @@ class _Tasks:
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_loaded_modules()
-        context = TaskContext.get()
-        attempt = context.attemptNumber() if context else 0
+        attempt = attempt_number()
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 units: Sequence[Unit] = pickle.loads(self.bins[number])

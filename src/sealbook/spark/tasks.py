@@ -52,3 +52,11 @@ def run_tasks(
                     yield future.result()
         finally:
             context.cancelJobsWithTag(tag)
+
+
+def attempt_number() -> int:
+    """Return how often the task at work in this process was tried before; 0 outside Spark."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.attemptNumber() if context else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,9 @@ from uuid import uuid4
 
 from obstore.store import LocalStore
 
-from sealbook.storage.objects import CHUNK, Storage, TranslatedWriter, Writer, reported, translated
+from sealbook.errors import Permanent
+from sealbook.storage.failures import TranslatedWriter, Writer, reported, unwritable
+from sealbook.storage.objects import CHUNK, Storage
 
 _PIECE = 64 * 1024
 # A file system writes its journal once for all who wait at the same time.
@@ -29,18 +32,32 @@ class Folder(Storage):
     """
 
     def __init__(self, root: Path) -> None:
-        super().__init__(LocalStore(root))
+        super().__init__(LocalStore(root), str(root))
         self._root = root
-        self._prefix = f"{root}/"  # a Path is slow to make, and files are read by the thousand
 
     @property
     def folder(self) -> Path:
         """The folder."""
         return self._root
 
+    def check(self, *, writing: bool) -> None:
+        """Ask whether the folder is there and can be used: to write, it must be writable and have room."""
+        with self._translated():
+            room = os.statvfs(self._root)
+        if not os.access(self._root, os.R_OK | os.X_OK):
+            raise Permanent(f"{self._root} cannot be read", remedy="Check who may read the folder.")
+        if not writing:
+            return
+        if room.f_flag & os.ST_RDONLY:
+            raise unwritable(str(self._root), _error(errno.EROFS))
+        if not os.access(self._root, os.W_OK):
+            raise unwritable(str(self._root), _error(errno.EACCES))
+        if not room.f_bavail:
+            raise unwritable(str(self._root), _error(errno.ENOSPC))
+
     def get(self, path: str) -> bytes | None:
         """Return a whole file; None when there is none."""
-        with translated(path):
+        with self._translated(path):
             try:
                 with FileIO(self._prefix + path) as file:
                     return file.readall()
@@ -49,12 +66,12 @@ class Folder(Storage):
 
     def stream(self, path: str) -> Iterator[bytes]:
         """Yield a file in chunks of some MB; NotFound when there is none."""
-        with translated(path):
+        with self._translated(path):
             file = FileIO(self._prefix + path)
         with file:
             left = os.fstat(file.fileno()).st_size
             while True:
-                with translated(path):
+                with self._translated(path):
                     # No more room than is needed: to allocate it can take longer than to read a small file.
                     chunk = file.read(min(CHUNK, max(left, _PIECE)))
                 if not chunk:
@@ -67,12 +84,12 @@ class Folder(Storage):
         """Write a file chunk by chunk: it is whole and on disk after the block, and gone if that fails."""
         target = self._root / path
         try:
-            with translated(path):
+            with self._translated(path):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 file = _NewFile(target)
             try:
-                yield TranslatedWriter(file, path)
-                with translated(path):
+                yield TranslatedWriter(file, self._prefix + path)
+                with self._translated(path):
                     file.sync()
             finally:
                 file.close()
@@ -85,7 +102,7 @@ class Folder(Storage):
         """Write a small file unless there is one already, atomically; say whether it was written."""
         target = self._root / path
         draft = target.with_name(f"_new-{uuid4().hex}")
-        with translated(path):
+        with self._translated(path):
             file = _NewFile(draft)
             try:
                 file.write(data)
@@ -95,11 +112,6 @@ class Folder(Storage):
                 file.close()
                 draft.unlink(missing_ok=True)
 
-    def confirm(self, intent: str, path: str, _data: bytes, /) -> bool:
-        """Give an intent its final name as well, unless that is taken, atomically; say whether it got it."""
-        with translated(path):
-            return _link(self._root / intent, self._root / path)
-
     def put(self, path: str, data: bytes, *, draft: str) -> None:
         """Write a file, atomically, unless one with the same bytes is there; another one is replaced.
 
@@ -108,22 +120,13 @@ class Folder(Storage):
         if self.get(path) == data:
             return
         new, target = self._root / draft, self._root / path
-        with translated(path):
+        with self._translated(path):
             try:
                 _in_directory_of(new, lambda: new.write_bytes(data))
                 _in_directory_of(target, lambda: new.replace(target))
             except OSError:
                 new.unlink(missing_ok=True)
                 raise
-
-    def replace(self, staged: str, path: str) -> bool:
-        """Put a staged file in the place of what is at a path, atomically; False if it is gone."""
-        with translated(path):
-            try:
-                (self._root / staged).replace(self._root / path)
-            except FileNotFoundError:
-                return False
-            return True
 
     def sync(self, paths: Iterable[str]) -> None:
         """Bring files or directories to disk, and then all directories that lead to them, up to the root."""
@@ -140,13 +143,13 @@ class Folder(Storage):
                 list(pool.map(self._sync, paths))
 
     def _sync(self, path: str) -> None:
-        with translated(path or "the root"):
+        with self._translated(path):
             _sync(self._prefix + path)
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete files; one that is gone already is no error."""
         for path in paths:
-            with translated(path):
+            with self._translated(path):
                 (self._root / path).unlink(missing_ok=True)
 
 
@@ -168,14 +171,18 @@ class _NewFile:
         os.close(self._fd)
 
 
+def _error(code: int) -> OSError:
+    return OSError(code, os.strerror(code))
+
+
 def _link(source: Path, target: Path) -> bool:
     """Give a file that is on disk a second name, unless that is taken."""
     # What the new name vouches for was named before it, and must be on disk before it.
     _sync(target.parent)
     try:
         target.hardlink_to(source)
-    except (FileExistsError, FileNotFoundError):
-        return False  # taken; or the source is gone, as a rival has sealed and tidied up
+    except FileExistsError:
+        return False
     return True
 
 

@@ -26,7 +26,6 @@ _REMEDY = "Use a folder, file:///folder, s3://bucket/prefix, gs://bucket/prefix 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _BUCKETS = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
 _BUCKET = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
-_LARGEST_S3_COPY = 5 * 1024**3
 # In the order in which obstore prefers them.
 _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
@@ -104,8 +103,8 @@ def _open_bucket(what: str, parts: SplitResult, options: Mapping[str, str]) -> t
             f"{what} {_shown(parts)} cannot be opened: {first_line(error)}",
             remedy="Check the URL, the options and the AWS_*, GOOGLE_* or AZURE_* environment.",
         ) from error
-    storage = Storage(store, largest=_LARGEST_S3_COPY if parts.scheme == "s3" else None)
-    return f"{parts.scheme}://{parts.netloc}/{prefix}".rstrip("/"), storage
+    url = f"{parts.scheme}://{parts.netloc}/{prefix}".rstrip("/")
+    return url, Storage(store, url)
 
 
 def _may_use_http(options: Mapping[str, str]) -> bool:

@@ -43,6 +43,10 @@ class ArtifactStore:
     def __repr__(self) -> str:
         return f"ArtifactStore({self.url!r})"
 
+    def check(self, *, writing: bool) -> None:
+        """Ask the storage once whether it is there and can be used; raise what is wrong with it."""
+        self._storage.check(writing=writing)
+
     def put(self, path: str, data: bytes) -> None:
         """Write an object, atomically, unless one with the same bytes is there; another one is replaced."""
         # Noted even if the bytes are there: whoever wrote them may not have brought them to disk.
