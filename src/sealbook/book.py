@@ -148,7 +148,7 @@ class _Readable(ABC):
             source=query.source, customers=customers, queries=query_name, since=since, until=until
         )
         settings = self.settings.sources[query.source]
-        return coverage_of(self._reads, settings, query, chosen, strict=strict, cut=cut)
+        return list(coverage_of(self._reads, settings, query, chosen, strict=strict, cut=cut))
 
     def _plan_read(
         self,

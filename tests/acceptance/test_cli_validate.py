@@ -77,7 +77,10 @@ def test_what_is_new_is_judged_once_and_rejections_are_shown_in_full(folder: Fol
     assert "3 runs with 8 rows: 2 accepted, 1 rejected" in ran.said
     assert ["primary_key", "error", "1"] in [line.split() for line in ran.out.splitlines()]
     assert f"{key('bad')} run {RUN} rejected" in ran.out
-    assert "1 line has the campaign_id, segments_device of an earlier line (1 found, in line 3)" in ran.out
+    assert (
+        "1 line has the campaign_id, segments_device of an earlier line: (1, MOBILE) (1 found, in line 3)"
+        in ran.out
+    )
     assert folder.ledger.state(key("bad")).status is Status.FAILED
 
     again = folder.validate()

@@ -14,12 +14,21 @@ from itertools import count
 from pathlib import Path
 from select import select
 from typing import Any, Literal
+from uuid import uuid4
 
 import psycopg
 import pytest
 from sqlalchemy import Connection, event, make_url
 
-from sealbook.errors import Conflict, IllegalMove, Permanent, SealbookError, Transient, UnknownOutcome
+from sealbook.errors import (
+    ConfigError,
+    Conflict,
+    IllegalMove,
+    Permanent,
+    SealbookError,
+    Transient,
+    UnknownOutcome,
+)
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db import engine
 from sealbook.model import PartitionKey, RunEvent, Status
@@ -321,11 +330,56 @@ def test_a_server_that_is_not_there() -> None:
         error = error.__cause__
 
 
-def test_a_database_that_does_not_exist(url: str) -> None:
-    """The server's own words are passed on."""
-    missing = make_url(url).set(database="missing").render_as_string()
-    with pytest.raises(Transient, match='"missing" does not exist'):
-        open_ledger(missing)
+@contextmanager
+def with_password(server: PostgresqlServer, role: str) -> Iterator[None]:
+    """Have a role asked for its password, which is `right`, while the block lasts."""
+    rules = Path(make_url(server.uri).query["host"]) / "pg_hba.conf"  # type: ignore[arg-type]
+    before = rules.read_text()
+    server.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'right'")
+    rules.write_text(f"local all {role} scram-sha-256\n{before}")
+    server.execute("SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        rules.write_text(before)
+        server.execute("SELECT pg_reload_conf()")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"database": "missing"}, 'database "missing" does not exist'),
+        ({"username": "nobody"}, 'role "nobody" does not exist'),
+        ({"username": "locked", "password": "wr0ng"}, 'password authentication failed for user "locked"'),
+        ({"username": "locked"}, "no password supplied"),
+    ],
+    ids=["database", "user", "password", "no password"],
+)
+def test_a_server_that_refuses_the_connection(
+    url: str, postgresql: PostgresqlServer, changed: dict[str, str], said: str
+) -> None:
+    """It did answer: what is wrong is in the URL, and the server's own words say what, without a password."""
+    with ExitStack() as stack:
+        if changed.get("username") == "locked":
+            stack.enter_context(with_password(postgresql, role := f"locked_{uuid4().hex}"))
+            changed, said = {**changed, "username": role}, said.replace("locked", role)
+        with pytest.raises(ConfigError, match="answered, and refused the connection") as refused:
+            open_ledger(make_url(url).set(**changed).render_as_string(hide_password=False))  # type: ignore[arg-type]
+    assert said in str(refused.value)
+    assert "database" in str(refused.value.remedy)
+    assert "wr0ng" not in str(refused.value)
+
+
+def test_a_server_that_refuses_a_later_connection(url: str, postgresql: PostgresqlServer) -> None:
+    """The URL was right when the ledger was opened: what is wrong now may pass."""
+    database = make_url(url).database
+    with closing(open_ledger(url)) as ledger:
+        ledger._database.engine.dispose()
+        postgresql.execute(f"ALTER DATABASE {database} RENAME TO {database}_moved")
+        with pytest.raises(Transient, match="did not answer"):
+            ledger.state(KEY)
+        postgresql.execute(f"ALTER DATABASE {database}_moved RENAME TO {database}")
+        assert ledger.state(KEY).status is Status.PENDING
 
 
 def test_all_connections_in_use(url: str) -> None:

@@ -104,16 +104,23 @@ def test_keys_repeat_across_slices_just_as_within_one(spark: SparkSession, tmp_p
         {},
         {"number": None},
     ]
-    found = []
+    found, details = [], set()
     for slice_bytes in (30, 10**9):
         with open_ledger("sqlite://") as ledger:
             binning = Binning(2, sliced_above=0, slice_bytes=slice_bytes)
             bench = Bench(tmp_path / str(slice_bytes), ledger, spark, (query(contract),), binning)
             bench.seal(key(), lines)
             bench.binning = None if slice_bytes > 100 else binning
-            found.append(bench.validate().failed(key()))
+            outcome = bench.validate()
+            found.append(outcome.failed(key()))
+            details.add(outcome.verdict(key()).error_message)
 
     assert found == [{names.PRIMARY_KEY: (3, (3, 4, 6))}] * 2
+    (detail,) = details
+    assert detail == (
+        "primary_key: 3 lines have the number, day, at, flag of an earlier line: (-0.0, null, 2026-01-01 "
+        "00:00:00, null), (1.0, 2026-01-01, null, true), (null, null, null, null) (lines 3, 4, 6)"
+    )
 
 
 def test_a_sliced_payload_that_differs_from_its_seal_is_rejected(spark: SparkSession, tmp_path: Path) -> None:

@@ -49,6 +49,30 @@ def test_each_rule_that_is_wrong_is_named_with_its_place(spark: SparkSession, tm
         assert query.contracts["1"].rules[index].expression in lines[int(line[1]) - 1]
 
 
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("sum(campaign_id) > 0", "it has an aggregate, such as a sum or a count: a rule is about one row"),
+        ("count(*) > 0", "it has an aggregate, such as a sum or a count: a rule is about one row alone"),
+        ("sum(campaign_id) over () > 0", "it has a window function: a rule is about one row alone"),
+        ("explode(array(campaign_id)) > 0", "it makes several rows of one: a rule is about one row alone"),
+        ("campaign_id in (select 1)", "it has a subquery: a rule is about one row alone"),
+        ("campaign_id > (select 1 from other)", "it has a subquery: a rule is about one row alone"),
+        ("positive(campaign_id) and is_good(campaign_id)", "Spark has no function is_good"),
+        ("campaign_id", "it gives BIGINT, not a boolean"),
+        ("rand() < campaign_id", "it is not deterministic"),
+        ("1 = 1", "it names no column"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_said_in_its_own_terms(
+    spark: SparkSession, tmp_path: Path, expression: str, problem: str
+) -> None:
+    [error] = rule_errors(spark, loaded(tmp_path, ("asked", expression)))
+
+    assert f"rule asked ({expression!r}): {problem}" in str(error)
+    assert "WHERE" not in str(error)
+
+
 def test_columns_are_told_only_if_every_rule_is_right(spark: SparkSession, tmp_path: Path) -> None:
     query = loaded(tmp_path, ("one", "segments_date is not null"), ("two", "campaign_id > 0"))
     assert rule_columns(spark, query) == {"1": ("campaign_id", "segments_date")}

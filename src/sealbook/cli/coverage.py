@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sealbook.cli.options import CutOption, FormatOption, StrictOption
-from sealbook.cli.output import Format, message, show_json
+from sealbook.cli.output import Format, message, show
 from sealbook.cli.selecting import selects
 from sealbook.cli.words import counted
 from sealbook.model.publication import CoverageKind
@@ -52,21 +52,18 @@ def coverage(
     Customers are those of the configuration and others that the ledger knows. Days run from the first
     to the last that the ledger knows.
     """
-    from sealbook.views.coverage import list_coverage
+    from sealbook.views.coverage import CoverageListing
 
     del ctx
-    found = list_coverage(book.settings, book.ledger, selection, kinds=kinds or (), strict=strict, cut=cut)
-    if form is Format.JSON:
-        show_json(found.partitions)
-    elif found.partitions:
-        from sealbook.cli.table import print_table
-
-        print_table(found.partitions, _columns())
+    found = CoverageListing(book.settings, book.ledger, selection, kinds=kinds or (), strict=strict, cut=cut)
+    show(found, _columns(form), form)
     said = ", ".join(f"{found.counts[kind]:,} {kind}" for kind in CoverageKind if found.counts[kind])
     message(counted(found.counts.total(), "partition") + (f": {said}" if said else ""))
 
 
-def _columns() -> list[Column[Coverage]]:
+def _columns(form: Format) -> list[Column[Coverage]]:
+    if form is Format.JSON:
+        return []
     from sealbook.cli.table import Column
 
     return [

@@ -75,9 +75,12 @@ def load_catalogue(file: Path, source: str) -> Mapping[str, Query]:
     document, top = read_document(file)
     catalogue = convert(document, CatalogueFile, top)
     if catalogue.source != source:
-        raise (top / "source").error(f"{catalogue.source!r} is used as the catalogue of source {source!r}")
+        raise (top / "source").error(
+            f"{catalogue.source!r} is used as the catalogue of source {source!r}",
+            remedy="Write the same name in both files.",
+        )
     if not catalogue.queries:
-        raise (top / "queries").error("there is no query")
+        raise (top / "queries").error("there is no query", remedy="Write one, or take the source out.")
     return {
         name: _query(name, section, catalogue, top / "queries" / name)
         for name, section in catalogue.queries.items()

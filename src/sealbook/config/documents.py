@@ -130,7 +130,7 @@ def explain(error: msgspec.ValidationError, kind: type) -> Problem:
         remedy = f"The fields here are: {', '.join(fields)}." if fields else None
         return Problem((*path, unknown[1]), "there is no such field", remedy)
     if missing := _MISSING.fullmatch(message):
-        return Problem((*path, missing[1]), "the field is missing")
+        return Problem((*path, missing[1]), "the field is missing", "Write it there: it has no default.")
     if value := _NO_MEMBER.fullmatch(message):
         return Problem(path, f"{value[1]} is not one of {', '.join(_kind_at(kind, path))}")
     remedy = "Put it in quotes." if _UNQUOTED.fullmatch(message) else None

@@ -84,7 +84,9 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
     raw = storage_url(settings.raw, root, top / "raw")
     warehouse = storage_url(settings.warehouse, root, top / "warehouse")
     if raw == warehouse:
-        raise (top / "warehouse").error("raw and warehouse are the same place")
+        raise (top / "warehouse").error(
+            "raw and warehouse are the same place", remedy="Give each a folder or prefix of its own."
+        )
     return Settings(
         root=root,
         ledger=ledger_url(settings.ledger, root, top / "ledger"),
@@ -104,7 +106,10 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
         check_name("source", name)
     catalogue = root / section.queries
     if not catalogue.is_file():
-        raise (place / "queries").error(f"there is no file {section.queries}")
+        raise (place / "queries").error(
+            f"there is no file {section.queries}",
+            remedy=f"Correct the path, which is relative to {place.file.name}, or write the catalogue there.",
+        )
     return SourceSettings(
         name=name,
         customers=tuple(_customers(name, section.customers, place / "customers")),

@@ -13,6 +13,7 @@ _POSTGRESQL = re.compile(
     r"(?:/[^/?\s]+(?:\?.*)?|/?\?.*\b(?:dbname|service)=.+)"  # database and options
 )
 _OBJECT_STORES = ("s3", "gs", "az")
+_ALMOST_A_URL = re.compile(rf"(?:{'|'.join(_OBJECT_STORES)}):|[a-z0-9]{{2,}}:/", re.IGNORECASE)
 
 
 def ledger_url(text: str, root: Path, place: Place) -> str:
@@ -41,6 +42,8 @@ def storage_url(text: str, root: Path, place: Place) -> str:
         raise place.error("the value names no folder", remedy=remedy)
     kind, separator, rest = text.partition("://")
     if not separator:
+        if _ALMOST_A_URL.match(text):
+            raise place.error(f"{text!r} is neither a folder nor a URL, which has two slashes", remedy=remedy)
         return str(root / text)
     if kind not in _OBJECT_STORES:
         raise place.error(f"places of kind {kind!r} are not supported", remedy=remedy)

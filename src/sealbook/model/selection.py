@@ -177,6 +177,26 @@ class Selection:
         return cls(keys=[PartitionKey.parse(key) for key in keys], **given)  # type: ignore[arg-type]  # checked
 
 
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Which customers, and which span of days, some partitions are of; no partitions have no span."""
+
+    customers: frozenset[str] = frozenset()
+    first: date | None = None
+    last: date | None = None
+
+    @classmethod
+    def of(cls, spans: Iterable[tuple[str, date, date]]) -> Extent:
+        """Gather spans of customers, each with its first day and its last; one may come again."""
+        customers: set[str] = set()
+        first = last = None
+        for customer_id, since, until in spans:
+            customers.add(customer_id)
+            first = since if first is None else min(first, since)
+            last = until if last is None else max(last, until)
+        return cls(frozenset(customers), first, last)
+
+
 def _several(field: str, values: object, read: Callable[[str], T]) -> tuple[T, ...] | None:
     """Return each of some values once, in the order given."""
     if values is None:

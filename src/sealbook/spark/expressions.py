@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
 _PLACE = re.compile(r"line [0-9]+, pos [0-9]+")
 
+_SUBQUERY = "it has a subquery"
+_AGGREGATE = "it has an aggregate, such as a sum or a count"
+_NOT_OF_ONE_ROW = {
+    "INVALID_WHERE_CONDITION": _AGGREGATE,
+    "UNSUPPORTED_GROUPING_EXPRESSION": _AGGREGATE,
+    "WINDOW_FUNCTION": "it has a window function",
+    "UNSUPPORTED_GENERATOR": "it makes several rows of one",
+    "TABLE_OR_VIEW_NOT_FOUND": _SUBQUERY,
+}
+"""What Spark's conditions say of a rule that looks at more than its row, where Spark speaks of a query."""
+
 
 class ContractRows:
     """Rows as a contract has them, on which expressions can be tried without any data."""
@@ -36,7 +47,7 @@ class ContractRows:
             raise InvalidInput(_explained(error)) from error
         condition = plan.expressions().head()
         if not plan.subqueries().isEmpty():
-            raise InvalidInput("it has a subquery: a rule is about one row alone")
+            raise InvalidInput(f"{_SUBQUERY}: a rule is about one row alone")
         if not condition.deterministic():
             raise InvalidInput("it is not deterministic: the same row must always give the same answer")
         read = condition.references().toSeq()
@@ -50,8 +61,13 @@ def _explained(error: AnalysisException) -> str:
     """Say in our words what Spark found, by the name of the error's condition."""
     condition = error.getCondition() or ""
     parameters = error.getMessageParameters() or {}
+    for beginning, problem in _NOT_OF_ONE_ROW.items():
+        if condition.startswith(beginning):
+            return f"{problem}: a rule is about one row alone"
     if condition.startswith("UNRESOLVED_COLUMN"):
         return f"there is no column {_unquoted(parameters.get('objectName', ''))} in the contract"
+    if condition == "UNRESOLVED_ROUTINE":
+        return f"Spark has no function {_unquoted(parameters.get('routineName', ''))}"
     if condition == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
         return f"it gives {_unquoted(parameters.get('type', 'something'))}, not a boolean"
     if condition.startswith("PARSE_"):

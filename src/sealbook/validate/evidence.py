@@ -90,7 +90,11 @@ def _primary_key(contract: Contract, content: Content, across_tasks: OffendingLi
     if not repeated.count:
         return _passed(names.PRIMARY_KEY)
     columns = ", ".join(contract.primary_key)
-    return _failed(names.PRIMARY_KEY, repeated, lambda bad: f"{_have(bad)} the {columns} of an earlier line")
+    return _failed(
+        names.PRIMARY_KEY,
+        repeated,
+        lambda bad: f"{_have(bad)} the {columns} of an earlier line{_reasons(bad)}",
+    )
 
 
 def _not_empty(contract: Contract, content: Content) -> Check:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sealbook.model.contract import Contract
 from sealbook.rows.blocks import Block, Part
+from sealbook.rows.offending import MAX_REASONS, OffendingLines
 from sealbook.rows.types import arrow_type
 from sealbook.rows.units import Reading
 from sealbook.validate import names
 from sealbook.validate.findings import Content, Finding, encode_finding, line_code
+from sealbook.validate.key_text import key_text
 
 # A column of a contract begins with a letter: these names are free.
 ORDINAL = "_ordinal"
@@ -70,7 +74,10 @@ class Inspection:
         rows = pa.array(range(keyed.num_rows), pa.int64())
         groups = keyed.append_column(LINE, rows).group_by(together, use_threads=False)
         first = groups.aggregate([(LINE, "min")]).column(f"{LINE}_min")
-        block.mark(names.PRIMARY_KEY, pc.invert(pc.is_in(rows, value_set=first)))
+        repeated = pc.invert(pc.is_in(rows, value_set=first))
+        block.mark(names.PRIMARY_KEY, repeated)
+        for index, keys in _texts_of_keys(block, primary_key, repeated).items():
+            block.parts[index].mark(names.PRIMARY_KEY, OffendingLines(reasons=nsmallest(MAX_REASONS, keys)))
 
     def _rows(self, readings: Sequence[Reading], block: Block) -> pa.RecordBatch:
         ordinals = pa.array([reading.unit.ordinal for reading in readings], pa.int32())
@@ -91,6 +98,18 @@ class Inspection:
         own = [ordinals, pa.nulls(len(found), pa.int64()), pa.array(found, pa.binary())]
         nulls = [pa.nulls(len(found), field.type) for field in list(self.schema)[len(own) :]]
         return pa.RecordBatch.from_arrays(own + nulls, schema=self.schema)
+
+
+def _texts_of_keys(
+    block: Block, primary_key: Sequence[str], repeated: pa.BooleanArray
+) -> Mapping[int, set[str]]:
+    """Return what the keys of some rows are, by the index of their part."""
+    found: dict[int, set[str]] = defaultdict(set)
+    keys = block.table.select(primary_key).filter(repeated)
+    parts = block.part_numbers.filter(repeated).to_pylist()
+    for index, *values in zip(parts, *(column.to_pylist() for column in keys.columns), strict=True):
+        found[index].add(key_text(values))
+    return found
 
 
 def _finding(reading: Reading, part: Part) -> Finding:

@@ -120,9 +120,10 @@ def _violations(
     flags = [f"_violated_{place}" for place in range(len(violated))]
     flagged = (f"{condition} as {flag}" for condition, flag in zip(violated, flags, strict=True))
     is_wanted = " or ".join((f"{FINDING} is not null", *flags))
+    key = ", ".join(f"cast(`{name}` as string)" for name in primary_key) or "cast(null as string)"
     return (
         rows.select(ORDINAL, LINE, FINDING, *primary_key, *rules)
-        .selectExpr(ORDINAL, LINE, FINDING, *flagged)
+        .selectExpr(ORDINAL, LINE, FINDING, f"array({key}) as _key", *flagged)
         .where(is_wanted)
     )
 

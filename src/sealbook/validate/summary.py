@@ -5,14 +5,16 @@ from __future__ import annotations
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from heapq import nsmallest
 from typing import Any
 
 from pyspark.accumulators import AccumulatorParam
 
 from sealbook.model.verdict import MAX_LINES
-from sealbook.rows.offending import OffendingLines
+from sealbook.rows.offending import MAX_REASONS, OffendingLines
 from sealbook.spark.garbage import freeze_loaded_modules
 from sealbook.validate.findings import Report
+from sealbook.validate.key_text import key_text
 
 
 class Reports(AccumulatorParam[list[Report]]):
@@ -29,17 +31,23 @@ class Reports(AccumulatorParam[list[Report]]):
 
 
 def summarise(rows: Iterable[Sequence[Any]]) -> list[Report]:
-    """Sum up rows of ordinal, line, finding, and then for each rule whether the line violates it."""
+    """Sum up rows of ordinal, line, finding and key, and then for each rule whether the line violates it.
+
+    After the rules comes whether the line repeats its key; only then the key is looked at.
+    """
     freeze_loaded_modules()
     findings: dict[int, list[bytes]] = defaultdict(list)
     violations: dict[int, dict[int, OffendingLines]] = defaultdict(lambda: defaultdict(OffendingLines))
-    for ordinal, line, finding, *violated in rows:
+    for ordinal, line, finding, key, *violated in rows:
         if finding is not None:
             findings[ordinal].append(bytes(finding))
             continue
         for place, is_violated in enumerate(violated):
             if is_violated:
                 _count(violations[ordinal][place], line)
+        if violated[-1]:
+            repeated = violations[ordinal][len(violated) - 1]
+            repeated.reasons = nsmallest(MAX_REASONS, {*repeated.reasons, key_text(key)})
     return [
         Report(ordinal, findings.get(ordinal, ()), dict(violations.get(ordinal, {})))
         for ordinal in sorted(findings.keys() | violations.keys())

@@ -3,50 +3,61 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 
 from sealbook.config import Settings, SourceSettings
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model.publication import Coverage, CoverageKind
 from sealbook.model.selection import Selection
-from sealbook.status import coverage
+from sealbook.status.coverage import coverage_of
 from sealbook.views.contracts import chosen_queries
 
 
-@dataclass(frozen=True, slots=True)
 class CoverageListing:
-    """Partitions of the kinds that are wanted, and counts of all kinds."""
+    """Every query that is chosen, covered; streamed once, and counted while it is."""
 
-    partitions: list[Coverage]
-    counts: Counter[CoverageKind]
+    def __init__(
+        self,
+        settings: Settings,
+        ledger: LedgerReader,
+        selection: Selection,
+        *,
+        kinds: Collection[CoverageKind] = (),
+        strict: bool = False,
+        cut: str | None = None,
+    ) -> None:
+        self._settings = settings
+        self._ledger = ledger
+        self._selection = selection
+        self._kinds = kinds
+        self._strict = strict
+        self._cut = cut
+        self.counts: Counter[CoverageKind] = Counter()
+        """How many partitions of each kind were found so far, listed or not."""
 
+    def __iter__(self) -> Iterator[Coverage]:
+        """Yield the partitions of the kinds that are wanted; no kinds means all of them."""
+        for each in self._found():
+            self.counts[each.kind] += 1
+            if not self._kinds or each.kind in self._kinds:
+                yield each
 
-def list_coverage(
-    settings: Settings,
-    ledger: LedgerReader,
-    selection: Selection,
-    *,
-    kinds: Collection[CoverageKind] = (),
-    strict: bool = False,
-    cut: str | None = None,
-) -> CoverageListing:
-    """Cover every query that is chosen; no `kinds` means all of them."""
-    found: list[Coverage] = []
-    for query in chosen_queries(settings, selection):
-        source = settings.sources[query.source]
-        customers = _customers(ledger, source, selection)
-        if customers is None or customers:
-            chosen = Selection(
-                source=query.source,
-                customers=customers,
-                queries=query.name,
-                since=selection.since,
-                until=selection.until,
-            )
-            found += coverage.coverage_of(ledger, source, query, chosen, strict=strict, cut=cut)
-    shown = [each for each in found if not kinds or each.kind in kinds]
-    return CoverageListing(shown, Counter(each.kind for each in found))
+    def _found(self) -> Iterator[Coverage]:
+        selection = self._selection
+        for query in chosen_queries(self._settings, selection):
+            source = self._settings.sources[query.source]
+            customers = _customers(self._ledger, source, selection)
+            if customers is None or customers:
+                chosen = Selection(
+                    source=query.source,
+                    customers=customers,
+                    queries=query.name,
+                    since=selection.since,
+                    until=selection.until,
+                )
+                yield from coverage_of(
+                    self._ledger, source, query, chosen, strict=self._strict, cut=self._cut
+                )
 
 
 def _customers(ledger: LedgerReader, source: SourceSettings, selection: Selection) -> list[str] | None:

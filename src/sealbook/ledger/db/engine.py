@@ -23,7 +23,7 @@ from sealbook.errors import (
     UnknownOutcome,
 )
 from sealbook.ledger.db.types import json_text
-from sealbook.ledger.db.urls import parse_url, printable
+from sealbook.ledger.db.urls import CONNECT_TIMEOUT, answers, parse_url, printable
 
 T = TypeVar("T")
 
@@ -53,6 +53,8 @@ class Database:
             if self.dialect == "sqlite"
             else _postgresql_engine(self.url, read_only)
         )
+        self._has_connected = False
+        event.listen(self.engine, "connect", self._on_connect, once=True)
 
     def __str__(self) -> str:
         return printable(self.url)
@@ -120,6 +122,9 @@ class Database:
         except PoolTimeout as error:
             raise self._all_in_use() from error
 
+    def _on_connect(self, *_connection: object) -> None:
+        self._has_connected = True
+
     def _all_in_use(self) -> Transient:
         return Transient(
             f"all connections to {self} are in use",
@@ -150,8 +155,16 @@ class Database:
                     f"{self} cannot be written: {cause}",
                     remedy="Get the right to write the file and its folder.",
                 )
+        if self._is_refused(error):
+            return ConfigError(
+                f"{self} answered, and refused the connection: {cause.rpartition('FATAL:')[2].strip()}",
+                remedy="Check the user, the password and the database in the ledger's URL.",
+            )
         if self._is_operational(error):
-            return Transient(f"{self} did not answer: {cause}", remedy="Check the database, then try again.")
+            return Transient(
+                f"{self} did not answer: {cause}",
+                remedy="Check the ledger's URL and that the database runs, then try again.",
+            )
         return Permanent(f"{self} refused: {cause}")
 
     def _unanswered(self, error: DBAPIError) -> bool:
@@ -159,6 +172,13 @@ class Database:
         return self.dialect == "postgresql" and (
             error.connection_invalidated or (_sqlstate(error) is None and self._is_operational(error))
         )
+
+    def _is_refused(self, error: DBAPIError) -> bool:
+        """Tell a server that would not have us from one that is not there: libpq gives no code for either.
+
+        Once a connection was made, the URL is right, and what is wrong may pass.
+        """
+        return self._unanswered(error) and not self._has_connected and answers(self.url)
 
     def _is_operational(self, error: DBAPIError) -> bool:
         return isinstance(error.orig, self.engine.dialect.loaded_dbapi.OperationalError)
@@ -176,7 +196,7 @@ def _sqlite_code(error: DBAPIError) -> int | None:
 def _postgresql_engine(url: URL, read_only: bool) -> Engine:
     # A dead peer is noticed; times are UTC whatever the server's zone. What the URL says comes first.
     options = f"-c timezone=utc {url.query.get('options', '')}".strip()
-    defaults = {"connect_timeout": "10", "keepalives_idle": "30"}
+    defaults = {"connect_timeout": CONNECT_TIMEOUT, "keepalives_idle": "30"}
     connect_args = {name: url.query.get(name, value) for name, value in defaults.items()}
     connect_args["options"] = f"{options} -c default_transaction_read_only=on" if read_only else options
     return create_engine(

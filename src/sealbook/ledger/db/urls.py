@@ -9,6 +9,9 @@ from sealbook.errors import ConfigError
 from sealbook.model.wire import is_storable
 
 _REMEDY = "Use sqlite:///path/to/book.db or postgresql://user:password@host/database."
+CONNECT_TIMEOUT = "10"
+"""How many seconds PostgreSQL may take to answer, unless the URL says."""
+
 _SHOWN_OPTIONS = ("host", "port", "dbname", "service")
 
 
@@ -54,14 +57,26 @@ def _postgresql_url(url: URL) -> URL:
     return _checked_by_driver(url.set(drivername="postgresql+psycopg"))
 
 
+def answers(url: URL) -> bool:
+    """Ask whether PostgreSQL is there and takes connections, whatever it thinks of the user and database."""
+    from psycopg.pq import PGconn, Ping
+
+    return PGconn.ping(_conninfo(url).encode()) == Ping.OK
+
+
+def _conninfo(url: URL) -> str:
+    from psycopg.conninfo import make_conninfo
+
+    texts, options = url.get_dialect()().create_connect_args(url)
+    return make_conninfo(*texts, **{"connect_timeout": CONNECT_TIMEOUT, **options})
+
+
 def _checked_by_driver(url: URL) -> URL:
     """Refuse options that libpq does not know, before anything is connected."""
     from psycopg import ProgrammingError
-    from psycopg.conninfo import make_conninfo
 
     try:
-        texts, options = url.get_dialect()().create_connect_args(url)
-        make_conninfo(*texts, **options)
+        _conninfo(url)
     except (ArgumentError, ProgrammingError, ValueError) as error:
         raise _bad_url(f"is not one that PostgreSQL's driver takes: {str(error).strip()}") from None
     return url

@@ -16,7 +16,7 @@ from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import attempt, partition_state
 from sealbook.model import Attempt, Check, Outcome, PartitionKey, PartitionState, RunId, Status
 from sealbook.model.keys import check_key
-from sealbook.model.selection import Selection
+from sealbook.model.selection import Extent, Selection
 
 EVERYTHING = Selection()
 
@@ -66,6 +66,14 @@ class StateReader:
         with self._database.read() as connection:
             found: dict[Status, int] = dict(connection.execute(query).all())
         return {each: found.get(each, 0) for each in Status}
+
+    def extent(self, selection: Selection = EVERYTHING) -> Extent:
+        """Return which customers, and which span of days, have states among those that are chosen."""
+        of = partition_state.c
+        query = select(of.customer_id, func.min(of.logical_date), func.max(of.logical_date))
+        with self._database.read() as connection:
+            spans = connection.execute(query.where(*self._chosen(selection)).group_by(of.customer_id))
+            return Extent.of((customer_id, first, last) for customer_id, first, last in spans)
 
     def attempts(self, key: PartitionKey) -> list[Attempt]:
         """Return every judgement of a partition, oldest first, with its evidence."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    CTE,
     BindParameter,
+    ColumnClause,
     ColumnElement,
     Date,
     FromClause,
@@ -29,6 +32,8 @@ from sealbook.ledger.states.tables import partition_state
 from sealbook.model.selection import Selection
 
 _SETS = {"source": "source", "customers": "customer_id", "queries": "query_name"}
+_FEW = {"source", "query_name"}
+"""Columns of a key that have few values in any book, however many partitions it has."""
 
 
 def conditions(dialect: str, table: FromClause, selection: Selection) -> list[ColumnElement[bool]]:
@@ -55,6 +60,7 @@ def _conditions(dialect: str, table: FromClause, selection: Selection) -> Iterat
         if values is not None:
             # A name alone is compared as such, so that the database sees that an index serves.
             yield table.c[name] == values[0] if len(values) == 1 else among(dialect, table.c[name], values)
+    yield from (_known(dialect, table, name) for name in _to_seek_by(table, selection))
     if selection.since is not None:
         yield table.c.logical_date >= selection.since
     if selection.until is not None:
@@ -65,6 +71,38 @@ def _conditions(dialect: str, table: FromClause, selection: Selection) -> Iterat
     if selection.statuses is not None:
         statuses = [str.__str__(status) for status in selection.statuses]
         yield _of_state(table, "status", lambda each: among(dialect, each, statuses))
+
+
+def _to_seek_by(table: FromClause, selection: Selection) -> Iterator[str]:
+    """Yield the columns that are left open, before one that is not, in the order in which a table is kept.
+
+    A customer of any source is then sought in each source, where else every row would be looked at.
+    """
+    order = [each.name for each in table.primary_key if each.name in KEY] or KEY
+    given = {name for field, name in _SETS.items() if getattr(selection, field) is not None}
+    for place, name in enumerate(order):
+        if name in given:
+            continue
+        if name not in _FEW or given.isdisjoint(order[place:]):
+            return
+        yield name
+
+
+def _known(dialect: str, table: FromClause, name: str) -> ColumnElement[bool]:
+    """Say that a column has one of the values that it has anywhere: nothing new, but it can be sought by."""
+    found = select(_values(partition_state.c.source if name == "source" else table.c[name]))
+    if dialect == "postgresql":  # the array is found first; a join would be planned for more than a few
+        return table.c[name] == any_(func.array(found.scalar_subquery()))
+    return table.c[name].in_(found)
+
+
+@cache
+def _values(each: ColumnClause[Any]) -> CTE:
+    """Return the values of a column that an index begins with, each found by one look into the index."""
+    found = select(func.min(each).label(each.name)).cte(f"known_{each.name}", recursive=True)
+    before = found.c[each.name]
+    following = select(func.min(each)).where(each > before).scalar_subquery()
+    return found.union_all(select(following).where(before.is_not(None)))
 
 
 def _of_state(
