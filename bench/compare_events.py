@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.event_load import DATA, highest_lag, sealed, seconds_of_writers
-from bench.event_peers import DagsterInstance, Row, bare_driver, ready_rows
+from bench.event_peers import BareDriver, DagsterInstance, Row, bare_driver, ready_rows
 from bench.harness import Result, seconds, seconds_of, speed
 from sealbook.clock import utc_now
 from sealbook.ledger import migrate, open_ledger
@@ -53,7 +53,7 @@ def _against_driver(name: str, ours: str, bare: str) -> list[Result]:
         one = seconds(
             ROUNDS,
             _each(singles, lambda batch: ledger.run_store.append_event(batch[0])),
-            _each(_as_rows(singles), lambda rows: driver.insert_one(rows[0])),
+            _each(_as_rows(driver, singles), lambda rows: driver.insert_one(rows[0])),
         )
         what = f"append one event, {name}, against its driver"
         results.append(speed(what, *one, at_least=0.35, detail=_rate(SINGLES, one[0])))
@@ -61,7 +61,7 @@ def _against_driver(name: str, ours: str, bare: str) -> list[Result]:
         many = seconds(
             ROUNDS,
             _each(batches, ledger.run_store.append_events),
-            _each(_as_rows(batches), driver.insert_many),
+            _each(_as_rows(driver, batches), driver.insert_many),
         )
         what = f"append {BATCH:,} events, {name}, against its driver's executemany"
         results.append(speed(what, *many, at_least=0.25, detail=_rate(BATCHES * BATCH, many[0])))
@@ -153,10 +153,12 @@ def _batches(count: int, size: int) -> list[list[RunEvent]]:
     ]
 
 
-def _as_rows(batches: list[list[RunEvent]]) -> list[list[Row]]:
-    size = len(batches[0])
-    a_round = len(batches) // ROUNDS
-    return [ready_rows(batch, index % a_round * size + 1) for index, batch in enumerate(batches)]
+def _as_rows(driver: BareDriver, batches: list[list[RunEvent]]) -> list[list[Row]]:
+    """Make the same events ready for a driver; it has one run for all of them, as it numbers none."""
+    first = driver.next_seq
+    sizes = [len(batch) for batch in batches]
+    driver.next_seq += sum(sizes)
+    return [ready_rows(driver, batch, first + sum(sizes[:index])) for index, batch in enumerate(batches)]
 
 
 def _each(batches: list[T], work: Callable[[T], object]) -> Callable[[], None]:

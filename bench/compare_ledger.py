@@ -12,7 +12,6 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import psycopg
 from sqlalchemy import make_url
 
@@ -20,6 +19,7 @@ from bench.harness import Result, duration, megabytes, peak_memory, seconds, spe
 from sealbook.clock import utc_now
 from sealbook.ledger import open_ledger
 from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.db.types import microseconds
 from sealbook.ledger.states.tables import attempt, partition_state
 from sealbook.model import Check, PartitionKey, Verdict
 from tests.support.ledger import postgresql_server
@@ -53,7 +53,7 @@ def _judging(name: str, url: str, at_least: float) -> Result:
     """Judge fresh keys, and upsert as many rows into both tables with the driver's executemany."""
     ours, bare = _keys("ours"), _keys("bare")
     run_id = new_run_id()
-    rows = [_rows(key, run_id, utc_now()) for key in bare]
+    rows = [_rows(url, key, run_id, utc_now()) for key in bare]
     with open_ledger(url, migrate=True) as ledger, _driver(url) as connection:
         verdicts = [
             Verdict.accept(
@@ -135,12 +135,11 @@ def _keys(customer_id: str) -> list[PartitionKey]:
     ]
 
 
-def _rows(key: PartitionKey, run_id: str, at: datetime) -> tuple[Row, Row]:
+def _rows(url: str, key: PartitionKey, run_id: str, at: datetime) -> tuple[Row, Row]:
     identity = (key.source, key.customer_id, key.query_name, key.logical_date.isoformat())
-    now = at.isoformat(timespec="microseconds")
-    checks = msgspec.json.encode(CHECKS).decode()
+    now = at if url.startswith("postgresql") else microseconds(at)
     state = (*identity, "success", run_id, "1", 200, now, None, 1)
-    return state, (*identity, 1, run_id, "accepted", "1", 200, None, "v1", checks, None, now)
+    return state, (*identity, 1, 1, now, 200, run_id, "accepted", "1", None, None, None)
 
 
 def _upsert(table: Any, url: str) -> str:
@@ -159,7 +158,7 @@ def _fill(url: str, connection: Any) -> None:
     first, run_id, begun = date(2024, 1, 1), new_run_id(), utc_now()
     days = [first + timedelta(days=number) for number in range(DAYS)]
     rows = (
-        _rows(PartitionKey("google_ads", str(1_000_000_000 + customer), "campaign_daily", day), run_id, at)[0]
+        _rows(url, PartitionKey("google_ads", f"1000000{customer:03}", "campaign_daily", day), run_id, at)[0]
         for customer in range(CUSTOMERS)
         for at in [begun + timedelta(seconds=customer)]
         for day in days

@@ -5,30 +5,38 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from sqlalchemy import make_url
 
-from sealbook.ledger.db.types import utc_text
-from sealbook.ledger.events.rows import data_text, row_values
+from sealbook.ledger.db.types import microseconds
+from sealbook.ledger.events.rows import packed_data, stored_values
 from sealbook.ledger.events.tables import run_event
 from sealbook.model.events import RunEvent
 
 Row = tuple[Any, ...]
+
+_COLUMNS = run_event.c.keys()[1:]  # all but the position, which the database gives
 
 
 class BareDriver:
     """Inserts ready rows into the log of a ledger, and does nothing else; each call is durable."""
 
     def __init__(self, connection: Any, mark: str) -> None:
-        columns = run_event.c.keys()[1:]
+        columns = _COLUMNS
         self._cursor = connection.cursor()
+        self.on_postgresql = mark == "%s"
         self._statement = (
             f"INSERT INTO run_event ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))})"
         )
+
+        self._cursor.execute(
+            f"INSERT INTO run_head (run_id, last_seq) VALUES ({mark}, 0) RETURNING number", ("bare",)
+        )
+        self.run_number: int = self._cursor.fetchone()[0]
+        self.next_seq = 1
 
     def insert_one(self, row: Row) -> None:
         """Insert and commit one row."""
@@ -53,16 +61,20 @@ def bare_driver(url: str) -> Iterator[BareDriver]:
             yield BareDriver(connection, "?")
 
 
-def ready_rows(events: Iterable[RunEvent], first: int) -> list[Row]:
+def ready_rows(driver: BareDriver, events: Iterable[RunEvent], first: int) -> list[Row]:
     """Return rows as a driver takes them, numbered from `first`, so that it has nothing left to think of."""
-    return [
-        tuple(
-            utc_text(value) if isinstance(value, datetime) else value
-            for value in row_values(event, data_text(event), number, event.emitted_at)[1:]
-        )
-        for number, event in enumerate(events, first)
-        if event.emitted_at
-    ]
+    rows = []
+    for number, event in enumerate(events, first):
+        if event.persisted_at is None:
+            raise AssertionError("a stored event says when it was persisted")
+        values = stored_values(event, event.derived, packed_data(event), event.persisted_at)
+        values |= {"run_number": driver.run_number, "run_seq": number}
+        if driver.on_postgresql:
+            values["event_key"] = values["event_key"].hex()
+        else:
+            values["persisted_at"] = microseconds(event.persisted_at)
+        rows.append(tuple(values[name] for name in _COLUMNS))
+    return rows
 
 
 class DagsterInstance:

@@ -14,9 +14,10 @@ from sqlalchemy import func, select
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.db.tables import metadata
 from sealbook.model import Check, PartitionKey, PartitionState, Severity, Status
 from sealbook.model.selection import Selection
-from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, declared_tables, reject, run_id
+from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 
 DEMO = PartitionKey("demo", "Acme", "clicks", date(2026, 1, 3))
 EARLY = PartitionKey("google_ads", "0000000001", "ad_daily", date(2025, 12, 31))
@@ -35,7 +36,7 @@ def rows(ledger: Ledger) -> dict[str, int]:
     with ledger._database.read() as connection:
         return {
             table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
-            for table in declared_tables(ledger._database.dialect)
+            for table in metadata.sorted_tables
         }
 
 

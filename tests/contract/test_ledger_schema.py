@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import fields
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -27,8 +29,12 @@ from sealbook.ledger import migrate, open_ledger
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.tables import metadata
+from sealbook.ledger.db.types import json_text
+from sealbook.model import Check, Severity
 from sealbook.model.events import RunEvent
-from tests.support.ledger import BACKENDS, KEY, PostgresqlServer, accept, declared_tables
+from sealbook.model.partition_events import PartitionSealed
+from sealbook.model.wire import dump_json
+from tests.support.ledger import BACKENDS, KEY, PostgresqlServer, accept, run_id
 
 for _module in walk_packages(ledger.__path__, "sealbook.ledger."):
     if _module.name.endswith("tables"):
@@ -77,14 +83,8 @@ def test_head_is_the_newest_script() -> None:
 
 def test_migrations_end_in_the_declared_tables(migrated: Database) -> None:
     """Alembic finds nothing that it would change: tables, columns, types, indexes."""
-
-    declared = declared_tables(migrated.dialect)
-
-    def include(item: Any, _name: str, kind: str, reflected: bool, _other: Any) -> bool:
-        return kind != "table" or reflected or item in declared
-
     with migrated.read() as connection:
-        options = {"compare_type": True, "include_object": include}
+        options = {"compare_type": True}
         assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
 
 
@@ -129,8 +129,7 @@ def test_the_catalogue_is_that_of_the_declared_tables(
     else:
         url = f"sqlite:///{tmp_path}/declared.db"
     with closing(Database(url)) as declared:
-        tables = declared_tables(declared.dialect)
-        declared.write(lambda connection: metadata.create_all(connection, tables))
+        declared.write(metadata.create_all)
         assert catalogue(migrated) == catalogue(declared)
     assert all(catalogue(migrated).values())
 
@@ -159,7 +158,7 @@ GOOD_ROW = {
     "current_run_id": "NULL",
     "schema_version": "NULL",
     "record_count": "NULL",
-    "updated_at": "'2026-01-01T00:00:00+00:00'",
+    "updated_at": "CURRENT_TIMESTAMP",
     "error_message": "NULL",
     "attempt_count": "0",
 }
@@ -241,10 +240,127 @@ def test_events_of_0003_get_their_partition(empty_url: str, monkeypatch: pytest.
             database.write(lambda c: c.execute(text("UPDATE run_event SET partition = 'x'")))
 
 
+_TIMES = (
+    datetime(2026, 1, 1, tzinfo=UTC),
+    datetime(2026, 1, 1, 6, 30, 59, 123_456, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+)
+_RUN = str(run_id(1))
+_OLD_LOG = [
+    event.stored(seq, _TIMES[seq % 2])
+    for seq, event in enumerate(
+        [
+            RunEvent.new(_RUN, "RunStarted", emitted_at=_TIMES[2]),
+            PartitionSealed(
+                key=KEY,
+                run_id=run_id(1),
+                schema_version="1",
+                record_count=7,
+                payload_bytes=31_234,
+                payload_sha256="ab" * 32,
+                query_hash="not a digest",
+                extracted_at=_TIMES[1],
+            ).to_event(),
+            RunEvent.new(_RUN, "Big", "a step", 3, "2", event_data=[2**100, 0.0, 1e23, None, {"bytes": {}}]),
+            RunEvent.from_dict(
+                {
+                    "runId": _RUN,
+                    "eventType": "StepStarted",
+                    "idempotencyKey": "their own",
+                    "eventId": "7f2c1a90-4a53-5d1e-8c3b-9e0f6d2b1a77",
+                    "engineRunRef": {},
+                    "engineAttemptId": "5",
+                    "adapterVersion": "9",
+                    "partition": "any text",
+                    "eventData": None,
+                    "further": {"members": [1]},
+                }
+            ),
+        ],
+        1,
+    )
+]
+_OLD_CHECKS = (Check("json", passed=True), Check("rule", False, 2, (1, 7), "two", Severity.WARN))
+
+
+def _insert_old(connection: Connection, table: str, values: dict[str, Any]) -> None:
+    """Insert a row as revision 0004 kept it: times of SQLite as text, JSON as text."""
+    stored = {
+        name: value.isoformat(timespec="microseconds") if isinstance(value, datetime) else value
+        for name, value in values.items()
+    }
+    marks = (f":{name}" for name in stored)
+    connection.execute(text(f"INSERT INTO {table} ({', '.join(stored)}) VALUES ({', '.join(marks)})"), stored)
+
+
+def _fill_0004(connection: Connection) -> None:
+    for position, event in enumerate(_OLD_LOG, 11):
+        values = {each.name: getattr(event, each.name) for each in fields(event)}
+        for name in ("event_data", "engine_run_ref", "extra"):
+            values[name] = None if values[name] in (None, {}) else dump_json(values[name])
+        values["event_data"] = dump_json(event.event_data)
+        if event.engine_run_ref is not None:
+            values["engine_run_ref"] = dump_json(event.engine_run_ref)
+        _insert_old(connection, "run_event", {"position": position, **values})
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("INSERT INTO run_head VALUES (:run, 4), ('gone', 9)"), {"run": _RUN})
+        connection.execute(text("SELECT setval('run_event_position_seq', 20)"))
+    else:
+        connection.execute(text("UPDATE sqlite_sequence SET seq = 20 WHERE name = 'run_event'"))
+        connection.execute(text("DROP TRIGGER retired_run_insert"))  # its events were there, and are not
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("ALTER TABLE retired_run DISABLE TRIGGER ALL"))
+    retired = {"last_seq": 9, "event_count": 9, "status": "COMPLETED", "actor": "a", "reason": "r"}
+    _insert_old(connection, "retired_run", {"run_id": "gone", "retired_at": _TIMES[1], **retired})
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("ALTER TABLE retired_run ENABLE TRIGGER ALL"))
+    key = {name: str(getattr(KEY, name)) for name in V1_COLUMNS[:4]}
+    judged = {"outcome": "accepted", "schema_version": "1", "record_count": 7, "judged_at": _TIMES[1]}
+    for number, checks in enumerate(((), _OLD_CHECKS, _OLD_CHECKS), 1):
+        attempt = {"attempt": number, "run_id": str(run_id(number)), "validator_version": "v1", **judged}
+        _insert_old(connection, "attempt", {**key, **attempt, "checks": json_text(checks)})
+    state = {"status": "success", "current_run_id": str(run_id(3)), "schema_version": "1", "record_count": 7}
+    _insert_old(connection, "partition_state", {**key, **state, "updated_at": _TIMES[1], "attempt_count": 3})
+
+
+def test_a_book_of_0004_keeps_its_data(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events, evidence, states and times are what they were; numbers and positions go on; guards stand."""
+    with monkeypatch.context() as past:
+        past.setattr(schema, "HEAD", "0004")
+        migrate(empty_url)
+    with closing(Database(empty_url)) as database:
+        database.write(_fill_0004)
+        assert migrate(empty_url) == ("0004", schema.HEAD)
+        with open_ledger(empty_url) as book:
+            assert [(each.position, each.event) for each in book.run_store.fetch_feed()] == list(
+                enumerate(_OLD_LOG, 11)
+            )
+            again = book.run_store.append_events(_OLD_LOG)
+            assert [(each.idempotent, each.conflict) for each in again] == [(True, False)] * 4
+            assert book.run_store.append_event(RunEvent.new(_RUN, "RunCompleted")).run_seq == 5
+            assert book.run_store.append_event(RunEvent.new("gone", "Late")).run_seq == 10
+            assert [each.position for each in book.run_store.fetch_feed(14)] == [21, 22]
+            attempts = book.attempts(KEY)
+            assert [each.checks for each in attempts] == [(), _OLD_CHECKS, _OLD_CHECKS]
+            assert {(each.validator_version, each.judged_at) for each in attempts} == {("v1", _TIMES[1])}
+            assert (book.state(KEY).attempt_count, book.state(KEY).updated_at) == (3, _TIMES[1])
+            assert book.judge([accept(KEY, 3, records=7)])[0].attempt_count == 3
+            assert [item.key for item in book.pointers.plan()] == [KEY]
+        for statement in ("UPDATE run_event SET run_seq = 9", "DELETE FROM run_event"):
+            with pytest.raises(Permanent, match="never changed"):
+                database.write(lambda connection: connection.execute(text(statement)))  # noqa: B023
+
+
 def test_what_a_migration_reads_is_in_the_wheel() -> None:
     """Functions stand in files of their own, inside the package."""
     functions = {path.name for path in (schema._MIGRATIONS / "functions").glob("*.sql")}
-    assert functions == {"0004_run_event_append.sql", "0004_run_event_lock.sql"}
+    assert functions == {
+        "0004_run_event_append.sql",
+        "0004_run_event_lock.sql",
+        "0005_retired_run_removes.sql",
+        "0005_run_event_append.sql",
+        "0005_run_event_delete.sql",
+    }
 
 
 def test_postgresql_is_not_migrated_unasked(postgresql: PostgresqlServer) -> None:

@@ -15,10 +15,8 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from sqlalchemy import Table
 
 from sealbook.ledger import Ledger, migrate, open_ledger
-from sealbook.ledger.db.tables import ONLY_ON, metadata
 from sealbook.model import Check, PartitionKey, RunId, Verdict
 
 BACKENDS = ("sqlite", "postgresql")
@@ -171,8 +169,3 @@ def processes() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sealbook.ledger", "alembic.command", "psycopg", "pytest"])
     return context
-
-
-def declared_tables(dialect: str) -> list[Table]:
-    """Return the tables that a ledger of that dialect has; a few are there on one database only."""
-    return [table for table in metadata.sorted_tables if table.info.get(ONLY_ON, dialect) == dialect]

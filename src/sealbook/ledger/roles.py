@@ -16,6 +16,8 @@ _READ = {
         "alembic_version",
         "partition_state",
         "attempt",
+        "validator",
+        "run_head",
         "run_event",
         "retired_run",
         "projection",
@@ -56,6 +58,7 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
     | {
         "partition_state": ["SELECT", "INSERT", f"UPDATE ({', '.join(JUDGED)})"],
         "attempt": ["SELECT", "INSERT"],
+        "validator": ["SELECT", "INSERT"],
         "authority_change": ["SELECT", "INSERT"],  # by the trigger that notes what is to be loaded
         "contract": ["SELECT", "INSERT"],
         "contract_in_force": ["SELECT", "INSERT"],

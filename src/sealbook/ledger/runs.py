@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-import msgspec
-from sqlalchemy import Connection, Select, Text, case, cast, func, literal_column, select, update
+from sqlalchemy import Connection, Select, case, func, select, update
 from ulid import ULID
 
 from sealbook.clock import Clock
@@ -16,11 +15,12 @@ from sealbook.errors import IllegalMove, InvalidInput, NotFound
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.events.append import append_new, lock_runs
+from sealbook.ledger.events.packing import unpack
 from sealbook.ledger.events.replay import replay
 from sealbook.ledger.events.retention import beginning
-from sealbook.ledger.events.rows import read_events
+from sealbook.ledger.events.rows import of_run, read_events
 from sealbook.ledger.events.snapshots import ended_runs, read_projected
-from sealbook.ledger.events.tables import newest_run, retired_run, run_event
+from sealbook.ledger.events.tables import newest_run, run_event, run_head
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import (
@@ -187,11 +187,8 @@ def _known(connection: Connection, at: datetime) -> str | None:
     """Return the newest run that the log knows, be it opened elsewhere, but not one from the future."""
     bound = str(ULID.from_datetime(at + TOLERANCE))
     while True:
-        found = [
-            connection.execute(select(func.max(column)).where(column < bound)).scalar()
-            for column in (run_event.c.run_id, retired_run.c.run_id)
-        ]
-        newest = max(filter(None, found), default=None)
+        query = select(func.max(run_head.c.run_id)).where(run_head.c.run_id < bound)
+        newest: str | None = connection.execute(query).scalar()
         if newest is None or _is_run_id(newest):
             return newest
         bound = newest  # another engine's: its ids have an order of their own
@@ -214,8 +211,10 @@ def _snapshot(connection: Connection, run_id: str) -> RunSnapshot:
 def _partitions(connection: Connection, run_id: RunId) -> dict[PartitionKey, RunPartition]:
     """Return what a run set out to do, and what the log says of each partition so far."""
     partitions = {key: RunPartition() for key in _planned(connection, run_id)}
-    for text, event_type, outcome in connection.execute(_facts(run_id)):
+    for text, event_type, data in connection.execute(_facts(run_id)):
         key = PartitionKey.parse(text)
+        members = None if data is None else unpack(data, run_id, text)
+        outcome = members.get("outcome") if isinstance(members, dict) else None
         partitions.setdefault(key, RunPartition()).take(event_type, outcome)
     waiting = [key for key, each in partitions.items() if not each.progress.ended]
     for key in _superseded(connection, run_id, waiting):
@@ -224,25 +223,24 @@ def _partitions(connection: Connection, run_id: RunId) -> dict[PartitionKey, Run
 
 
 def _planned(connection: Connection, run_id: RunId) -> Iterator[PartitionKey]:
-    query = select(cast(run_event.c.event_data, Text)).where(
-        run_event.c.run_id == run_id,
+    query = select(run_event.c.event_data, run_event.c.partition).where(
+        of_run(run_id),
         run_event.c.event_type == EventType.STEP_STARTED.value,
         run_event.c.step_id == Stage.EXTRACT.value,
     )
-    for text in connection.execute(query).scalars():
-        data = msgspec.json.decode(text)
+    for data, partition in connection.execute(query):
+        members = unpack(data, run_id, partition)
         # Another engine may have a step of this name, and say of it whatever it likes.
-        for planned in data.get(PLANNED, ()) if isinstance(data, dict) else ():
+        for planned in members.get(PLANNED, ()) if isinstance(members, dict) else ():
             yield from Selection.from_dict(planned).expand()
 
 
 def _facts(run_id: RunId) -> Select[Any]:
     """Select what the end of a run depends on, and no more: a run may have hundreds of thousands of facts."""
     judged = run_event.c.event_type == EventType.PARTITION_JUDGED.value
-    outcome = case((judged, run_event.c.event_data.op("->>")(literal_column("'outcome'"))))
     return (
-        select(run_event.c.partition, run_event.c.event_type, outcome)
-        .where(run_event.c.run_id == run_id, run_event.c.event_type.in_(FACT_TYPES))
+        select(run_event.c.partition, run_event.c.event_type, case((judged, run_event.c.event_data)))
+        .where(of_run(run_id), run_event.c.event_type.in_(FACT_TYPES))
         .where(run_event.c.partition.is_not(None))
         .order_by(run_event.c.run_seq)
     )

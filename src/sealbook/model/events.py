@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from sealbook.errors import InvalidInput
 from sealbook.model.wire import (
@@ -78,6 +78,18 @@ def idempotency_key(
         _token("event_type", event_type),
         _token("plan_version", plan_version),
     )
+
+
+class DerivedIdentity(NamedTuple):
+    """What follows from an event's other fields.
+
+    `digest` tells it from every other event of all runs: it is the key, or that of its run and the key that
+    the event brought from elsewhere.
+    """
+
+    idempotency_key: str
+    digest: str
+    event_id: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,22 +166,37 @@ class RunEvent:
             value = fields[name]
             if value is not None or name in _REQUIRED:
                 fields[name] = check(name, value)
-        own_key = _digest(
-            self.run_id, self.step_id, self.logical_attempt_id, self.event_type, self.plan_version
-        )
-        key = self.idempotency_key or own_key
-        # A key from elsewhere is one of its run's, and need be no digest.
-        digest = key if key == own_key else sha256(f"{self.run_id}|{key}".encode()).hexdigest()
-        fields["idempotency_key"] = key
-        fields["event_id"] = self.event_id or _event_id(digest)
+        self._identify(fields)
 
     @classmethod
-    def restored(cls, fields: dict[str, object]) -> RunEvent:
-        """Make an event of all its fields as a store wrote them, unchecked: they were before it did."""
+    def restored(cls, fields: dict[str, Any]) -> RunEvent:
+        """Make an event of its fields as a store wrote them, unchecked: they were before it did.
+
+        A store may leave out the key and the id where they are `derived`: they are empty then.
+        """
         event = object.__new__(cls)
         # In one go: events have many fields, and runs many events.
         object.__setattr__(event, "__dict__", fields)
+        event._identify(fields)
         return event
+
+    def _identify(self, fields: dict[str, Any]) -> None:
+        """Fill in the key and the id that the event did not bring."""
+        if not fields["idempotency_key"] or not fields["event_id"]:
+            derived = self.derived
+            fields["idempotency_key"] = fields["idempotency_key"] or derived.idempotency_key
+            fields["event_id"] = fields["event_id"] or derived.event_id
+
+    @property
+    def derived(self) -> DerivedIdentity:
+        """What identifies an event of these fields that brings no key or id of its own."""
+        own_key = _digest(
+            self.run_id, self.step_id, self.logical_attempt_id, self.event_type, self.plan_version
+        )
+        # A key from elsewhere is one of its run's, and need be no digest.
+        foreign = self.idempotency_key not in ("", own_key)
+        digest = sha256(f"{self.run_id}|{self.idempotency_key}".encode()).hexdigest() if foreign else own_key
+        return DerivedIdentity(own_key, digest, _event_id(digest))
 
     def stored(self, run_seq: int, persisted_at: datetime) -> RunEvent:
         """Return the event as a store has it: numbered, and emitted when persisted if it did not say."""

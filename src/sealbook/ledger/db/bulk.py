@@ -35,7 +35,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import JSONB
 
 from sealbook.ledger.db.row_statements import RowStatement, Values
-from sealbook.ledger.db.types import RunIdText, StatusName, UtcTimestamp, day_text, json_text, utc_text
+from sealbook.ledger.db.types import RunIdText, StatusName, UtcTimestamp, day_text, json_text, microseconds
 
 Rows = Sequence[Sequence[Any]]
 """Rows with a value for every column of a table, in the table's order."""
@@ -166,16 +166,16 @@ def _stored(table: Table, row: Sequence[Any]) -> list[Any]:
 
 
 @cache
-def _conversions(table: Table) -> list[tuple[int, Callable[[Any], str]]]:
+def _conversions(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
     conversions = ((index, _stored_as(each)) for index, each in enumerate(table.c))
     return [(index, convert) for index, convert in conversions if convert is not None]
 
 
-def _stored_as(each: Column[Any]) -> Callable[[Any], str] | None:
+def _stored_as(each: Column[Any]) -> Callable[[Any], Any] | None:
     """Return how a column's values become what SQLite stores; None where they are stored as they are."""
     match each.type:
         case UtcTimestamp():
-            return utc_text
+            return microseconds
         case Date():
             return day_text
         case JSON():

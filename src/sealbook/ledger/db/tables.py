@@ -8,9 +8,6 @@ from sealbook.ledger.db.types import Name
 
 KEY = ("source", "customer_id", "query_name", "logical_date")
 
-ONLY_ON = "only on"
-"""Under this, the `info` of a table names the database that has it, if the other has not."""
-
 metadata = MetaData(
     naming_convention={"ck": "%(table_name)s_%(constraint_name)s", "pk": "%(table_name)s_pkey"}
 )

@@ -3,41 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import JSON, Dialect, Text, TypeDecorator
+from sqlalchemy import JSON, BigInteger, Dialect, Text, TypeDecorator
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.types import TypeEngine
 
 from sealbook.model import RunId, Status
 from sealbook.model.wire import as_utc
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 # RunId is a str, but not one that msgspec knows by its type.
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 class UtcTimestamp(TypeDecorator[datetime]):
-    """A moment in UTC that comes back aware; on SQLite, text whose order is time order."""
+    """A moment in UTC that comes back aware; on SQLite, the number of microseconds since 1970."""
 
-    impl = Text
+    impl = BigInteger
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Take the database's own type where it has one."""
-        return TIMESTAMP(timezone=True) if dialect.name == "postgresql" else Text()
+        return TIMESTAMP(timezone=True) if dialect.name == "postgresql" else BigInteger()
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
         """Store UTC, whatever zone the caller had."""
         if value is None or dialect.name == "postgresql":
             return None if value is None else as_utc("time", value)
-        return utc_text(value)
+        return microseconds(value)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None]:  # noqa: ARG002
         """Return aware times in UTC."""
-        return _from_timestamp if dialect.name == "postgresql" else _from_text
+        return _from_timestamp if dialect.name == "postgresql" else _from_microseconds
 
 
 class StatusName(TypeDecorator[Status]):
@@ -80,14 +82,14 @@ def _from_timestamp(value: datetime | None) -> datetime | None:
 
 
 @lru_cache(maxsize=1_000)  # what was written in one call has one time
-def _from_text(value: str | None) -> datetime | None:
-    return None if value is None else datetime.fromisoformat(value)  # written by utc_text: it says +00:00
+def _from_microseconds(value: int | None) -> datetime | None:
+    return None if value is None else _EPOCH + timedelta(microseconds=value)
 
 
 @lru_cache(maxsize=1_000)  # what is written in one call has one time
-def utc_text(moment: datetime) -> str:
-    """Return the text form that both databases read, always with microseconds."""
-    return as_utc("time", moment).isoformat(timespec="microseconds")
+def microseconds(moment: datetime) -> int:
+    """Return a moment as SQLite stores it."""
+    return (as_utc("time", moment) - _EPOCH) // timedelta(microseconds=1)
 
 
 @lru_cache(maxsize=1_000)  # thousands of rows are of a few hundred days

@@ -6,20 +6,21 @@ SQLite, where only one can write at a time, it is the transaction itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, Text, and_, bindparam, func, select, text
+from sqlalchemy import Connection, Text, bindparam, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from sealbook.errors import Conflict
-from sealbook.ledger.db.bulk import encode_rows, given_rows, insert_rows
+from sealbook.ledger.db.bulk import encode_rows, given_rows, insert_rows, update_rows
 from sealbook.ledger.db.types import json_text
 from sealbook.ledger.events.port import AppendResult
-from sealbook.ledger.events.rows import JSON_COLUMNS, data_text, row_values
-from sealbook.ledger.events.tables import retired_run, run_event
+from sealbook.ledger.events.rows import event_key, packed_data, stored_values
+from sealbook.ledger.events.tables import run_event, run_head
 from sealbook.model.events import RunEvent
 
 
@@ -71,7 +72,7 @@ def _append_on_postgresql(
     connection: Connection, events: Sequence[RunEvent], at: datetime
 ) -> list[AppendResult]:
     by_run = sorted(range(len(events)), key=lambda index: events[index].run_id)
-    given = [_members(row_values(events[index], data_text(events[index]), None, at)) for index in by_run]
+    given = [_members(events[index], at) for index in by_run]
     results: dict[int, AppendResult] = {}
     for index, row in zip(by_run, connection.execute(_APPEND, {"events": json_text(given)}), strict=True):
         run_seq, persisted, conflict = row
@@ -79,66 +80,94 @@ def _append_on_postgresql(
     return [results[index] for index in range(len(events))]
 
 
-def _members(row: Sequence[Any]) -> dict[str, Any]:
-    """Name the values of a row, so that JSON in it stays JSON and does not become text."""
-    members = dict(zip(run_event.c.keys(), row, strict=True))
-    for name in JSON_COLUMNS:
-        if members[name] is not None:
-            members[name] = msgspec.Raw(members[name])
-    return members
+def _members(event: RunEvent, at: datetime) -> dict[str, Any]:
+    """Return what the function of the database takes: JSON, with bytes as PostgreSQL writes them."""
+    values = stored_values(event, event.derived, packed_data(event), at)
+    return {
+        "run_id": event.run_id,
+        **values,
+        "event_key": values["event_key"].hex(),
+        "event_data": _bytea(values["event_data"]),
+        "rest": None if values["rest"] is None else _bytea(values["rest"]),
+    }
+
+
+def _bytea(data: bytes) -> str:
+    return "\\x" + data.hex()
 
 
 class _Stored(NamedTuple):
     """The number of a stored event, and its payload."""
 
     run_seq: int
-    event_data: str
+    event_data: bytes
     partition: str | None
 
 
 def _append_on_sqlite(connection: Connection, events: Sequence[RunEvent], at: datetime) -> list[AppendResult]:
-    runs = encode_rows({"run_id": run_id} for run_id in {event.run_id for event in events})
-    heads = {row[0]: row[1] for row in connection.execute(_HEADS, runs)}
-    keys = encode_rows({"run_id": event.run_id, "idempotency_key": event.idempotency_key} for event in events)
-    known = {(row[0], row[1]): _Stored(*row[2:]) for row in connection.execute(_KNOWN, keys)}
+    heads = _heads(connection, {event.run_id for event in events})
+    identities = [event.derived for event in events]
+    known = _known(connection, [event_key(each) for each in identities])
     results: list[AppendResult] = []
     new: list[tuple[Any, ...]] = []
-    for event in events:
-        key = (event.run_id, event.idempotency_key)
-        data = data_text(event)
+    for event, derived in zip(events, identities, strict=True):
+        key = event_key(derived)
+        data = packed_data(event)
         stored = known.get(key)
         if stored is None:
-            heads[event.run_id] = run_seq = heads[event.run_id] + 1
-            known[key] = _Stored(run_seq, data, event.partition)
-            new.append(row_values(event, data, run_seq, at))
-            results.append(AppendResult(run_seq, idempotent=False, persisted=True))
+            head = heads[event.run_id]
+            head.last_seq += 1
+            known[key] = _Stored(head.last_seq, data, event.partition)
+            values = stored_values(event, derived, data, at)
+            values |= {"position": None, "run_number": head.number, "run_seq": head.last_seq}
+            new.append(_in_order(values))
+            results.append(AppendResult(head.last_seq, idempotent=False, persisted=True))
         else:
             conflict = stored[1:] != (data, event.partition)
             results.append(AppendResult(stored.run_seq, idempotent=True, persisted=False, conflict=conflict))
     if new:
         insert_rows(connection, run_event, new)
+        advanced = [(head.number, run_id, head.last_seq) for run_id, head in heads.items()]
+        update_rows(connection, run_head, advanced, ("last_seq",))
     return results
 
 
-def _heads() -> Select[Any]:
-    """Ask for the last number that each run was given; what is retired keeps its numbers."""
-    given = given_rows("sqlite", [run_event.c.run_id])
-
-    def last(numbers: ColumnElement[int], of_run: ColumnElement[str]) -> ColumnElement[int]:
-        newest = select(func.max(numbers)).where(of_run == given.c.run_id).scalar_subquery()
-        return func.coalesce(newest, 0)
-
-    stored = last(run_event.c.run_seq, run_event.c.run_id)
-    return select(given.c.run_id, func.max(stored, last(retired_run.c.last_seq, retired_run.c.run_id)))
+_in_order = itemgetter(*run_event.c.keys())
 
 
-def _known() -> Select[Any]:
-    """Ask for the events whose keys are stored already."""
-    given = given_rows("sqlite", [run_event.c.run_id, run_event.c.idempotency_key])
-    found = (*given.c, run_event.c.run_seq, run_event.c.event_data, run_event.c.partition)
-    same = and_(run_event.c.run_id == given.c.run_id, run_event.c.idempotency_key == given.c.idempotency_key)
-    return select(*found).join(run_event, same)
+@dataclass(slots=True)
+class _Head:
+    """A run's number in the log, and the last number that an event of it has."""
+
+    number: int
+    last_seq: int
 
 
-_HEADS = _heads()
-_KNOWN = _known()
+def _heads(connection: Connection, run_ids: Collection[str]) -> dict[str, _Head]:
+    """Return the heads of runs; a run that had none has one from now on."""
+    given = encode_rows({"run_id": run_id} for run_id in run_ids)
+    heads = {row[0]: _Head(*row[1:]) for row in connection.execute(_HEADS, given)}
+    if len(heads) < len(run_ids):
+        insert_rows(connection, run_head, [(None, run_id, 0) for run_id in run_ids if run_id not in heads])
+        heads = {row[0]: _Head(*row[1:]) for row in connection.execute(_HEADS, given)}
+    return heads
+
+
+def _known(connection: Connection, keys: Sequence[bytes]) -> dict[bytes, _Stored]:
+    """Return the events whose keys are stored already."""
+    found: dict[bytes, _Stored] = {}
+    for start in range(0, len(keys), _KEYS_A_STATEMENT):
+        page = keys[start : start + _KEYS_A_STATEMENT]
+        found |= {row[0]: _Stored(*row[1:]) for row in connection.execute(_KNOWN, {"keys": page})}
+    return found
+
+
+_KEYS_A_STATEMENT = 5_000  # SQLite takes 32,766 parameters
+
+_GIVEN = given_rows("sqlite", [run_head.c.run_id])
+_HEADS = select(run_head.c.run_id, run_head.c.number, run_head.c.last_seq).join(
+    _GIVEN, _GIVEN.c.run_id == run_head.c.run_id
+)
+_KNOWN = select(
+    run_event.c.event_key, run_event.c.run_seq, run_event.c.event_data, run_event.c.partition
+).where(run_event.c.event_key.in_(bindparam("keys", expanding=True)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -11,66 +10,64 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     PrimaryKeyConstraint,
     Table,
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.dialects.postgresql import UUID
 
-from sealbook.ledger.db.tables import ONLY_ON, metadata
+from sealbook.ledger.db.tables import metadata
 from sealbook.ledger.db.types import Name, UtcTimestamp
 
-# JSON is kept as the text that it came as. PostgreSQL's jsonb would turn 1e23 into another number; so would
-# a column that SQLite takes for a numeric one, 0.0.
-_Json = Text().with_variant(JSON(), "postgresql")
 _Number = BigInteger().with_variant(Integer, "sqlite")
+_Digest = LargeBinary().with_variant(UUID(as_uuid=False), "postgresql")  # of 16 bytes
 
 run_head = Table(
     "run_head",
     metadata,
+    Column("number", Integer, Identity(always=True), primary_key=True),
     Column("run_id", Name, nullable=False),
     Column("last_seq", BigInteger, nullable=False),
-    PrimaryKeyConstraint("run_id"),
-    info={ONLY_ON: "postgresql"},
+    UniqueConstraint("run_id", name="run_head_run"),
 )
-"""The append authority of each run: whoever holds its row hands out the run's next numbers (R-EVT-2).
+"""Every run that has or had events: its number, by which the log knows it, and its last event's.
 
-SQLite has one writer at a time, who finds a run's last number in the log itself.
+Who holds a run's row on PostgreSQL hands out the run's next numbers (R-EVT-2); on SQLite there is one writer.
 """
 
 run_event = Table(
     "run_event",
     metadata,
     Column("position", _Number, nullable=False),
-    Column("run_id", Name, nullable=False),
+    Column("run_number", Integer, nullable=False),
     Column("run_seq", BigInteger, nullable=False),
-    Column("event_id", Name, nullable=False),
+    Column("persisted_at", UtcTimestamp, nullable=False),
+    Column("emitted_at", UtcTimestamp),
+    Column("event_key", _Digest, nullable=False),
     Column("event_type", Text, nullable=False),
     Column("step_id", Text),
     Column("logical_attempt_id", Text),
-    Column("engine_attempt_id", Text),
-    Column("plan_version", Text, nullable=False),
-    Column("idempotency_key", Name, nullable=False),
-    Column("event_data", _Json, nullable=False),
-    Column("emitted_at", UtcTimestamp, nullable=False),
-    Column("persisted_at", UtcTimestamp, nullable=False),
-    Column("adapter_version", Text),
-    Column("engine_run_ref", _Json),
-    Column("caused_by_signal_id", Text),
-    Column("parent_event_id", Text),
-    Column("extra", _Json),
+    Column("plan_version", Text),
     Column("partition", Name),
+    Column("event_data", LargeBinary, nullable=False),
+    Column("rest", LargeBinary),
     PrimaryKeyConstraint("position"),
-    UniqueConstraint("run_id", "run_seq", name="run_event_seq"),
-    UniqueConstraint("run_id", "idempotency_key", name="run_event_key"),
+    UniqueConstraint("run_number", "run_seq", name="run_event_seq"),
+    UniqueConstraint("event_key", name="run_event_key"),
     CheckConstraint("run_seq >= 1", name="run_seq"),
     sqlite_autoincrement=True,  # a position is never given twice, not even after its run was retired
 )
-"""The log. `position` is the place among the events of all runs, in the order of their commits (R-EVT-8)."""
+"""The log. `position` is the place among the events of all runs, in the order of their commits (R-EVT-8).
+
+`event_key` stands for run and idempotency key: half of a sha256 over them. `rows.py` says what columns hold.
+"""
+# Without the position, which SQLite has in every index, and for which PostgreSQL would spell the partition
+# again for each of its events.
 Index(
     "run_event_partition",
     run_event.c.partition,
-    run_event.c.position,
     sqlite_where=run_event.c.partition.is_not(None),
     postgresql_where=run_event.c.partition.is_not(None),
 )

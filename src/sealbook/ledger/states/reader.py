@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-import msgspec
 from sqlalchemy import Row, func, select
 
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import at_key, stream
 from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.states.evidence import checks_of
 from sealbook.ledger.states.selecting import conditions
-from sealbook.ledger.states.tables import attempt, partition_state
-from sealbook.model import Attempt, Check, Outcome, PartitionKey, PartitionState, RunId, Status
+from sealbook.ledger.states.tables import attempt, partition_state, validator
+from sealbook.model import Attempt, Outcome, PartitionKey, PartitionState, RunId, Status
 from sealbook.model.keys import check_key
 from sealbook.model.selection import Extent, Selection
 
@@ -78,7 +78,7 @@ class StateReader:
     def attempts(self, key: PartitionKey) -> list[Attempt]:
         """Return every judgement of a partition, oldest first, with its evidence."""
         check_key(key)
-        query = select(attempt).where(*at_key(attempt, key)).order_by(attempt.c.attempt)
+        query = _ATTEMPTS.where(*at_key(attempt, key)).order_by(attempt.c.attempt)
         with self._database.read() as connection:
             return [_attempt_from_row(key, row) for row in connection.execute(query)]
 
@@ -118,8 +118,22 @@ class StateReader:
         return conditions(self._database.dialect, partition_state, selection)
 
 
+_ATTEMPTS = select(attempt, validator.c.version, validator.c.checks).join(
+    validator, validator.c.id == attempt.c.validator_id
+)
+
+
 def _attempt_from_row(key: PartitionKey, row: Row[Any]) -> Attempt:
-    fields = {name: value for name, value in row._asdict().items() if name not in KEY}
-    fields["outcome"] = Outcome(fields["outcome"])
-    fields["checks"] = msgspec.convert(fields["checks"], tuple[Check, ...])
-    return Attempt(key=key, **fields)
+    return Attempt(
+        key=key,
+        attempt=row.attempt,
+        run_id=row.run_id,
+        outcome=Outcome(row.outcome),
+        schema_version=row.schema_version,
+        record_count=row.record_count,
+        error_message=row.error_message,
+        validator_version=row.version,
+        checks=checks_of(row.checks, row.findings),
+        revalidation_id=row.revalidation_id,
+        judged_at=row.judged_at,
+    )

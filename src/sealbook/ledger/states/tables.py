@@ -12,11 +12,12 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    UniqueConstraint,
     text,
 )
 
 from sealbook.ledger.db.tables import KEY, key_columns, metadata
-from sealbook.ledger.db.types import JsonDocument, RunIdText, StatusName, UtcTimestamp
+from sealbook.ledger.db.types import JsonDocument, Name, RunIdText, StatusName, UtcTimestamp
 
 partition_state = Table(
     "partition_state",
@@ -47,23 +48,36 @@ JUDGED = tuple(column.name for column in partition_state.c if column.name not in
 OVERRIDDEN = ("status", "current_run_id", "record_count", "updated_at", "error_message")
 """What a control action may change: it counts no attempt, and a rollback keeps the schema_version."""
 
+validator = Table(
+    "validator",
+    metadata,
+    Column("id", Integer, Identity(always=True), primary_key=True),
+    Column("digest", Name, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("checks", JsonDocument, nullable=False),
+    UniqueConstraint("digest", name="validator_digest"),
+)
+"""Who judged: a validator's version, and its checks in their order. The digest is over both."""
+
 attempt = Table(
     "attempt",
     metadata,
     *key_columns(),
     Column("attempt", Integer, nullable=False),
+    Column("validator_id", Integer, nullable=False),
+    Column("judged_at", UtcTimestamp, nullable=False),
+    Column("record_count", BigInteger),
     Column("run_id", RunIdText, nullable=False),
     Column("outcome", Text, nullable=False),
     Column("schema_version", Text),
-    Column("record_count", BigInteger),
     Column("error_message", Text),
-    Column("validator_version", Text, nullable=False),
-    Column("checks", JsonDocument, nullable=False),
+    Column("findings", JsonDocument),
     Column("revalidation_id", Text),
-    Column("judged_at", UtcTimestamp, nullable=False),
     PrimaryKeyConstraint(*KEY, "attempt"),
     CheckConstraint("outcome IN ('accepted', 'rejected')", name="outcome"),
+    sqlite_with_rowid=False,
 )
+"""Every judgement. `findings` are the checks that did not simply pass, by place among the validator's."""
 # An attempt is one judgement of one run (R-STATE-5): the database counts none twice.
 Index(
     "attempt_once_a_run",

@@ -16,6 +16,7 @@ from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.events.append import append_new
 from sealbook.ledger.states import rows as state_rows
+from sealbook.ledger.states.evidence import Validators, findings_of
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import PartitionKey, PartitionState, Verdict, next_state
 from sealbook.model.events import RunEvent
@@ -29,6 +30,7 @@ class VerdictWriter:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self._validators = Validators(database)
 
     def judge(self, verdicts: Iterable[Verdict]) -> list[PartitionState]:
         """Apply verdicts in one transaction, all or none, and return the states in the order given.
@@ -41,7 +43,8 @@ class VerdictWriter:
                 raise InvalidInput.of("verdict", verdict, "a Verdict")
         if not batch:
             return []
-        return self._database.write(lambda connection: _judge(connection, batch, self._clock))
+        validators = self._validators.ids(batch)
+        return self._database.write(lambda connection: _judge(connection, batch, validators, self._clock))
 
 
 _Identity = tuple[PartitionKey, str, str | None]
@@ -51,7 +54,9 @@ _Finding = tuple[str, str | None, int | None]
 """Outcome, schema_version and record_count: what two deliveries of one judgement must agree on."""
 
 
-def _judge(connection: Connection, verdicts: Sequence[Verdict], clock: Clock) -> list[PartitionState]:
+def _judge(
+    connection: Connection, verdicts: Sequence[Verdict], validators: Sequence[int], clock: Clock
+) -> list[PartitionState]:
     states = state_rows.lock_all(connection, {verdict.key for verdict in verdicts}, as_utc("time", clock()))
     at = as_utc("time", clock())  # once the locks are held, so that a later attempt has a later time
     recorded = _recorded(connection, [each for each in verdicts if states[each.key].attempt_count])
@@ -59,14 +64,14 @@ def _judge(connection: Connection, verdicts: Sequence[Verdict], clock: Clock) ->
     changed: dict[PartitionKey, PartitionState] = {}
     attempts: list[tuple[object, ...]] = []
     events: list[RunEvent] = []
-    for verdict in verdicts:
+    for verdict, validator_id in zip(verdicts, validators, strict=True):
         key = verdict.key
         state = states[key]
         finding = _finding(verdict)
         known = recorded.setdefault((key, verdict.run_id, verdict.revalidation_id), finding)
         if known is finding:
             states[key] = changed[key] = state = next_state(state, verdict, at)
-            attempts.append(_attempt_row(verdict, state.attempt_count, at))
+            attempts.append(_attempt_row(verdict, state.attempt_count, validator_id, at))
             events.append(PartitionJudged.of(verdict, state.attempt_count).to_event())
         elif known != finding:
             raise _conflict(verdict, known)
@@ -106,7 +111,7 @@ def _finding(verdict: Verdict) -> _Finding:
     return str.__str__(verdict.outcome), verdict.schema_version, verdict.record_count
 
 
-def _attempt_row(verdict: Verdict, number: int, at: datetime) -> tuple[object, ...]:
+def _attempt_row(verdict: Verdict, number: int, validator_id: int, at: datetime) -> tuple[object, ...]:
     """Return the values of an attempt in the order of its columns."""
     return (
         verdict.key.source,
@@ -114,15 +119,15 @@ def _attempt_row(verdict: Verdict, number: int, at: datetime) -> tuple[object, .
         verdict.key.query_name,
         verdict.key.logical_date,
         number,
+        validator_id,
+        at,
+        verdict.record_count,
         verdict.run_id,
         str.__str__(verdict.outcome),
         verdict.schema_version,
-        verdict.record_count,
         verdict.error_message,
-        verdict.validator_version,
-        verdict.checks,
+        findings_of(verdict.checks),
         verdict.revalidation_id,
-        at,
     )
 
 

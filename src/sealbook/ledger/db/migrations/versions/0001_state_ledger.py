@@ -6,12 +6,11 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-from sealbook.ledger.db.types import UtcTimestamp
-
 revision = "0001"
 down_revision = None
 
 KEY = ("source", "customer_id", "query_name", "logical_date")
+TIME = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 DOCUMENT = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
 
@@ -25,7 +24,7 @@ def upgrade() -> None:
         sa.Column("current_run_id", NAME),
         sa.Column("schema_version", sa.Text),
         sa.Column("record_count", sa.BigInteger),
-        sa.Column("updated_at", UtcTimestamp, nullable=False),
+        sa.Column("updated_at", TIME, nullable=False),
         sa.Column("error_message", sa.Text),
         sa.Column("attempt_count", sa.Integer, nullable=False, server_default=sa.text("0")),
         sa.PrimaryKeyConstraint(*KEY, name="partition_state_pkey"),
@@ -53,7 +52,7 @@ def upgrade() -> None:
         sa.Column("validator_version", sa.Text, nullable=False),
         sa.Column("checks", DOCUMENT, nullable=False),
         sa.Column("revalidation_id", sa.Text),
-        sa.Column("judged_at", UtcTimestamp, nullable=False),
+        sa.Column("judged_at", TIME, nullable=False),
         sa.PrimaryKeyConstraint(*KEY, "attempt", name="attempt_pkey"),
         sa.CheckConstraint("outcome IN ('accepted', 'rejected')", name="attempt_outcome"),
     )
@@ -79,7 +78,7 @@ def upgrade() -> None:
         sa.Column(
             "id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), sa.Identity(always=True), nullable=False
         ),
-        sa.Column("at", UtcTimestamp, nullable=False),
+        sa.Column("at", TIME, nullable=False),
         sa.Column("actor", sa.Text, nullable=False),
         sa.Column("action", sa.Text, nullable=False),
         sa.Column("reason", sa.Text, nullable=False),

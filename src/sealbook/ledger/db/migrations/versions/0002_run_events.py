@@ -5,11 +5,10 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from sealbook.ledger.db.types import UtcTimestamp
-
 revision = "0002"
 down_revision = "0001"
 
+TIME = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 JSON_TEXT = sa.Text().with_variant(sa.JSON(), "postgresql")
 NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
@@ -54,8 +53,8 @@ def _create_log() -> None:
         sa.Column("plan_version", sa.Text, nullable=False),
         sa.Column("idempotency_key", NAME, nullable=False),
         sa.Column("event_data", JSON_TEXT, nullable=False),
-        sa.Column("emitted_at", UtcTimestamp, nullable=False),
-        sa.Column("persisted_at", UtcTimestamp, nullable=False),
+        sa.Column("emitted_at", TIME, nullable=False),
+        sa.Column("persisted_at", TIME, nullable=False),
         sa.Column("adapter_version", sa.Text),
         sa.Column("engine_run_ref", JSON_TEXT),
         sa.Column("caused_by_signal_id", sa.Text),
@@ -74,7 +73,7 @@ def _create_log() -> None:
         sa.Column("last_seq", sa.BigInteger, nullable=False),
         sa.Column("event_count", sa.BigInteger, nullable=False),
         sa.Column("status", sa.Text, nullable=False),
-        sa.Column("retired_at", UtcTimestamp, nullable=False),
+        sa.Column("retired_at", TIME, nullable=False),
         sa.Column("actor", sa.Text, nullable=False),
         sa.Column("reason", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("id", name="retired_run_pkey"),
@@ -90,7 +89,7 @@ def _create_projections() -> None:
         sa.Column("active", sa.Boolean, nullable=False),
         sa.Column("position", sa.BigInteger, nullable=False),
         sa.Column("holder", sa.Text),
-        sa.Column("held_until", UtcTimestamp),
+        sa.Column("held_until", TIME),
         sa.PrimaryKeyConstraint("id", name="projection_pkey"),
         sa.UniqueConstraint("name", "active", name="projection_name"),
         sa.CheckConstraint("(holder IS NULL) = (held_until IS NULL)", name="projection_lease"),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from sealbook.ledger.db.types import UtcTimestamp
-
 revision = "0003"
 down_revision = "0002"
 
 KEY = ("source", "customer_id", "query_name", "logical_date")
 BY_QUERY = ("query_name", "source", "customer_id", "logical_date")
 ARTIFACT = (*KEY, "run_id", "schema_version")
+TIME = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
@@ -31,7 +30,7 @@ def _create_published() -> None:
     op.create_table(
         "load_record",
         *_artifact_columns(),
-        sa.Column("loaded_at", UtcTimestamp, nullable=False),
+        sa.Column("loaded_at", TIME, nullable=False),
         sa.Column("record_count", sa.BigInteger, nullable=False),
         sa.Column("bytes", sa.BigInteger, nullable=False),
         sa.Column("digest", sa.Text, nullable=False),
@@ -46,8 +45,8 @@ def _create_published() -> None:
         *_artifact_columns(),
         sa.Column("valid_from", sa.BigInteger, nullable=False),
         sa.Column("valid_to", sa.BigInteger),
-        sa.Column("published_at", UtcTimestamp, nullable=False),
-        sa.Column("closed_at", UtcTimestamp),
+        sa.Column("published_at", TIME, nullable=False),
+        sa.Column("closed_at", TIME),
         sa.PrimaryKeyConstraint(*BY_QUERY, "valid_from", name="pointer_pkey"),
         sa.CheckConstraint("valid_to > valid_from", name="pointer_span"),
         sa.CheckConstraint("(valid_to IS NULL) = (closed_at IS NULL)", name="pointer_closed"),
@@ -77,14 +76,14 @@ def _create_cuts() -> None:
         "cut",
         sa.Column("token", sa.Text, nullable=False),
         sa.Column("version", sa.BigInteger, nullable=False),
-        sa.Column("created_at", UtcTimestamp, nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
         sa.Column("note", sa.Text),
         sa.PrimaryKeyConstraint("token", name="cut_pkey"),
     )
     op.create_table(
         "removal",
         *_artifact_columns(),
-        sa.Column("condemned_at", UtcTimestamp, nullable=False),
+        sa.Column("condemned_at", TIME, nullable=False),
         sa.Column("removed_version", sa.BigInteger),
         sa.PrimaryKeyConstraint(*ARTIFACT, name="removal_pkey"),
         sqlite_with_rowid=False,

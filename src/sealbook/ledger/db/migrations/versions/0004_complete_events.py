@@ -7,11 +7,10 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import op
 
-from sealbook.ledger.db.types import UtcTimestamp
-
 revision = "0004"
 down_revision = "0003"
 
+TIME = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 NEVER = "events are never changed or deleted; retention removes whole runs"
@@ -101,7 +100,7 @@ def _create_contracts() -> None:
         sa.Column("source", NAME, nullable=False),
         sa.Column("query_name", NAME, nullable=False),
         sa.Column("schema_version", sa.Text, nullable=False),
-        sa.Column("since", UtcTimestamp, nullable=False),
+        sa.Column("since", TIME, nullable=False),
         sa.Column("hash", NAME, nullable=False),
         sa.PrimaryKeyConstraint(
             "source", "query_name", "schema_version", "since", name="contract_in_force_pkey"
@@ -115,7 +114,7 @@ def _create_leases() -> None:
         sa.Column("name", NAME, nullable=False),
         sa.Column("holder", sa.Text),
         sa.Column("fence", sa.BigInteger, nullable=False),
-        sa.Column("expires_at", UtcTimestamp),
+        sa.Column("expires_at", TIME),
         sa.PrimaryKeyConstraint("name", name="lease_pkey"),
         sa.CheckConstraint("(holder IS NULL) = (expires_at IS NULL)", name="lease_held"),
     )

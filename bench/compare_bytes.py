@@ -1,0 +1,155 @@
+"""What a partition's run costs the ledger on disk, from its seal to its publication, indexes included."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import date, timedelta
+from hashlib import sha256
+from pathlib import Path
+
+import psycopg
+from sqlalchemy import make_url
+
+import sealbook.extract.sources
+from bench.harness import Result
+from sealbook.clock import utc_now
+from sealbook.config.catalogue import load_catalogue
+from sealbook.ledger import Ledger, migrate, open_ledger
+from sealbook.model import PartitionKey, RunId, Verdict
+from sealbook.model.contract import Query
+from sealbook.model.partition_events import PartitionSealed, Stage
+from sealbook.model.publication import Artifact, Staged
+from sealbook.validate.contracts import validator_version
+from sealbook.validate.evidence import content_checks
+from sealbook.validate.findings import Content, Evidence
+from sealbook.warehouse.layout import location_of
+from tests.support.ledger import postgresql_server
+
+SIZES = (1_000, 5_000, 20_000)
+QUERY = "campaign_daily"
+DAYS = 100
+"""Of each customer; a book has many customers, and a few days of each in a run."""
+_BATCH = 5_000
+
+Sizes = dict[str, int]
+"""Bytes by table, its indexes included."""
+
+
+def run() -> list[Result]:
+    """Measure on SQLite and PostgreSQL, over growing numbers of partitions."""
+    with tempfile.TemporaryDirectory() as folder, postgresql_server(Path(folder) / "pg") as server:
+        return [
+            *_growing("SQLite", [f"sqlite:///{folder}/{size}.db" for size in SIZES], at_most=1.8),
+            *_growing("PostgreSQL", [server.create_database() for _ in SIZES], at_most=2.2),
+        ]
+
+
+def _growing(name: str, urls: list[str], at_most: float) -> Iterator[Result]:
+    for url, partitions in zip(urls, SIZES, strict=True):
+        migrate(url)
+        empty = _bytes_by_table(url)
+        with open_ledger(url) as ledger:
+            publish(ledger, partitions)
+        each = {table: size - empty.get(table, 0) for table, size in _bytes_by_table(url).items()}
+        kilobytes = sum(each.values()) / partitions / 1_000
+        largest = sorted(each.items(), key=lambda item: -item[1])[:5]
+        yield Result(
+            f"a partition's run, {name}, of {partitions:,} published",
+            kilobytes,
+            "KB",
+            f"<= {at_most}",
+            kilobytes <= at_most,
+            ", ".join(f"{table} {size / partitions:,.0f}" for table, size in largest),
+        )
+
+
+def publish(ledger: Ledger, partitions: int) -> None:
+    """Take partitions through a run as the stages tell of them: sealed, judged by a contract, published."""
+    [query] = [query for query in _catalogue() if query.name == QUERY]
+    ledger.contracts.put_in_force([query])
+    run_id = ledger.open_run()
+    steps = ledger.runs.open_steps(Stage.EXTRACT, [run_id])
+    keys = list(_keys(partitions))
+    for start in range(0, partitions, _BATCH):
+        batch = keys[start : start + _BATCH]
+        ledger.run_store.append_events([_sealed(key, run_id, query).to_event() for key in batch])
+        ledger.judge([_verdict(key, run_id, query) for key in batch])
+        ledger.pointers.swap([_staged(key, run_id) for key in batch])
+    ledger.runs.close_steps(Stage.EXTRACT, steps)
+    ledger.runs.end_runs([run_id])
+    ledger.run_store.projector().catch_up()
+
+
+def _catalogue() -> Iterator[Query]:
+    file = Path(sealbook.extract.sources.__file__).parent / "demo.yaml"
+    yield from load_catalogue(file, "demo").values()
+
+
+def _keys(count: int) -> Iterator[PartitionKey]:
+    first = date(2026, 1, 1)
+    for number in range(count):
+        customer = str(1_000_000_000 + number // DAYS * 7_919)
+        yield PartitionKey("demo", customer, QUERY, first + timedelta(days=number % DAYS))
+
+
+def _sealed(key: PartitionKey, run_id: RunId, query: Query) -> PartitionSealed:
+    return PartitionSealed(
+        key=key,
+        run_id=run_id,
+        schema_version=query.schema_version,
+        record_count=200,
+        payload_bytes=31_234,
+        payload_sha256=_digest("payload", key),
+        query_hash=query.hash,
+        extracted_at=utc_now(),
+    )
+
+
+def _verdict(key: PartitionKey, run_id: RunId, query: Query) -> Verdict:
+    contract = query.contracts[query.schema_version]
+    content = Content(lines=200, rows=200, offending={}, record_count=200)
+    return Verdict.accept(
+        key,
+        run_id,
+        schema_version=query.schema_version,
+        record_count=200,
+        validator_version=validator_version(contract),
+        checks=tuple(content_checks(contract, content, Evidence(), ())),
+        contract_hash=contract.hash,
+    )
+
+
+def _staged(key: PartitionKey, run_id: RunId) -> Staged:
+    artifact = Artifact(key, run_id, "1")
+    return Staged(
+        artifact,
+        planned_version=0,
+        record_count=200,
+        bytes=9_876,
+        digest=_digest("artifact", key),
+        location=location_of(artifact),
+    )
+
+
+def _digest(what: str, key: PartitionKey) -> str:
+    return sha256(f"{what} {key}".encode()).hexdigest()
+
+
+def _bytes_by_table(url: str) -> Sizes:
+    if url.startswith("postgresql"):
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute("VACUUM")
+            tables = server.execute(
+                "SELECT relname, pg_total_relation_size(oid) FROM pg_class"
+                " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+            )
+            return dict(tables.fetchall())
+    with closing(sqlite3.connect(str(make_url(url).database))) as file:
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        rows = file.execute(
+            "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_schema USING (name) GROUP BY tbl_name"
+        )
+        return dict(rows.fetchall())
