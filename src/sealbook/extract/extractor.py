@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Semaphore
 
 from sealbook.clock import utc_now
 from sealbook.config import Limits
@@ -20,6 +20,7 @@ from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
 from sealbook.raw import RawMetadata, RawStore, Row
 from sealbook.spark.tasks import attempt_number
+from sealbook.storage.ahead import IN_FLIGHT, ahead
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Extractor:
 
     def __call__(self, keys: Sequence[PartitionKey]) -> list[Extracted]:
         """Extract partitions, several at once; one that fails is a result like the others."""
-        self._limiter, self._asks  # noqa: B018 - made before there are threads, which must share them
-        with ThreadPoolExecutor(min(self.limits.threads, len(keys)) or 1) as pool:
-            return list(pool.map(self.extract, keys))
+        self._limiter, self._fetches, self._asks  # noqa: B018 - made before there are threads, which must share them
+        # Whoever waits for the storage keeps nobody from the source, and the other way round.
+        return list(ahead(self.extract, keys, at_once=max(self.limits.threads, IN_FLIGHT)))
 
     def extract(self, key: PartitionKey) -> Extracted:
         """Fetch a partition, write it and seal it, unless this run has done so before."""
@@ -86,8 +87,10 @@ class Extractor:
         )
 
     def _rows(self, key: PartitionKey, query: Query) -> Iterator[Row]:
-        self._limiter.acquire(key.customer_id)
-        yield from self._source.fetch(key, query)
+        """Yield a partition's rows, as one of so many fetches at once as the limits allow."""
+        with self._fetches:
+            self._limiter.acquire(key.customer_id)
+            yield from self._source.fetch(key, query)
 
     @cached_property
     def _asks(self) -> bool:
@@ -101,6 +104,10 @@ class Extractor:
     @cached_property
     def _store(self) -> RawStore:
         return RawStore.open(self.raw_url)
+
+    @cached_property
+    def _fetches(self) -> Semaphore:
+        return Semaphore(self.limits.threads)
 
     @cached_property
     def _limiter(self) -> RequestLimiter:

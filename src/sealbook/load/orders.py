@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from sealbook.errors import SealbookError
@@ -19,7 +18,6 @@ _PER_TASK = 250  # few enough that progress shows and a kill loses little
 _RECORDS_PER_TASK = 100_000
 # With fewer records a payload is hardly too large for one task; if it is all the same, it is only slow.
 _MAYBE_LARGE = 20_000
-_SIZES_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +93,8 @@ def _large(orders: Sequence[Order], raw: RawReader, part_bytes: int) -> dict[int
             return 0  # the task that reads it will say what is wrong
 
     candidates = [each for each, order in enumerate(orders) if order.record_count >= _MAYBE_LARGE]
-    if not candidates:
-        return {}
-    with ThreadPoolExecutor(_SIZES_AT_ONCE) as pool:
-        sizes = dict(zip(candidates, pool.map(size, candidates), strict=True))
-    return {ordinal: size for ordinal, size in sizes.items() if size > part_bytes}
+    sizes = zip(candidates, raw.each(size, candidates), strict=True)
+    return {ordinal: size for ordinal, size in sizes if size > part_bytes}
 
 
 def _pieces(ordinal: int, order: Order, size: int, part_bytes: int) -> Iterator[Unit]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 
 from sealbook.errors import InvalidInput
 from sealbook.model.selection import Selection
@@ -19,6 +18,7 @@ from sealbook.raw.layout import (
     query_prefix,
 )
 from sealbook.storage import Entry, Storage
+from sealbook.storage.ahead import ahead
 
 _LISTINGS = 16
 
@@ -70,11 +70,8 @@ def list_runs_below(storage: Storage, directory: str) -> list[RunFiles]:
 
 def _below_each(storage: Storage, directories: Iterable[str]) -> Iterator[RunFiles]:
     """List directory after directory, several at once: a listing is mostly a wait for the storage."""
-    rest = iter(directories)
-    with ThreadPoolExecutor(_LISTINGS) as pool:
-        while group := list(islice(rest, _LISTINGS)):
-            for runs in pool.map(lambda directory: list_runs_below(storage, directory), group):
-                yield from runs
+    for runs in ahead(partial(list_runs_below, storage), directories, at_once=_LISTINGS):
+        yield from runs
 
 
 def _directories(storage: Storage, selection: Selection) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -18,6 +18,7 @@ from sealbook.raw.metadata import RawMetadata
 from sealbook.raw.reader import SealedPartition
 from sealbook.raw.sealing import Payload, Sealer, read_seal
 from sealbook.storage import Storage, open_storage
+from sealbook.storage.ahead import Done, Item
 
 EVERYTHING = Selection()
 
@@ -61,6 +62,10 @@ class RawReader:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
+
+    def each(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
+        """Do what reads this store for each item, in order; on an object store many at once."""
+        return self._storage.each(work, items)
 
     def check(self) -> None:
         """Ask the storage once whether it is there and can be used; raise what is wrong with it."""

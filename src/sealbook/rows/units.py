@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeVar
 
 from sealbook.errors import Corrupt, SealbookError
 from sealbook.model import PartitionKey, RunId
 from sealbook.raw import RawMetadata, RawReader, SealedPartition
 from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Problem, Unreadable
 
-T = TypeVar("T")
-
 _CHUNK = 8 * 1024 * 1024
-_LOOK_AHEAD = 16  # payloads that are fetched while others are parsed
 _PAUSES = (0.2, 0.8)
 """Seconds to wait before what could not be read is tried again."""
 
@@ -99,8 +93,7 @@ class UnitReader:
             except SealbookError as error:
                 return unit, error
 
-        # A folder answers at once; any other storage is mostly waited for.
-        return map(read, units) if self._store.folder is not None else _ahead(read, units)
+        return self._store.each(read, units)
 
     def _read(self, unit: Unit) -> Reading:
         try:
@@ -175,19 +168,3 @@ def _lines_of(sealed: SealedPartition, unit: Slice) -> bytes:
 
 def _is_missing(reading: Reading) -> bool:
     return isinstance(reading.problem, CorruptPayload) and reading.problem.size is None
-
-
-def _ahead(read: Callable[[Unit], T], units: Iterable[Unit]) -> Iterator[T]:
-    """Map in threads, a few units ahead of the consumer."""
-    waiting: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(_LOOK_AHEAD, thread_name_prefix="fetch") as pool:
-        try:
-            for unit in units:
-                waiting.append(pool.submit(read, unit))
-                if len(waiting) >= _LOOK_AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()

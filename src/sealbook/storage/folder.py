@@ -14,6 +14,7 @@ from uuid import uuid4
 from obstore.store import LocalStore
 
 from sealbook.errors import Permanent
+from sealbook.storage.ahead import Done, Item
 from sealbook.storage.failures import TranslatedWriter, Writer, reported, unwritable
 from sealbook.storage.objects import CHUNK, Storage
 
@@ -39,6 +40,15 @@ class Folder(Storage):
     def folder(self) -> Path:
         """The folder."""
         return self._root
+
+    def each(
+        self,
+        work: Callable[[Item], Done],
+        items: Iterable[Item],
+        size: Callable[[Item], int] = lambda _: 0,  # noqa: ARG002 - one at a time is held
+    ) -> Iterator[Done]:
+        """Do something for each item, one after the other: a folder answers at once."""
+        return map(work, items)
 
     def check(self, *, writing: bool) -> None:
         """Ask whether the folder is there and can be used: to write, it must be writable and have room."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import obstore
 from obstore.exceptions import AlreadyExistsError, GenericError
 
+from sealbook.storage.ahead import Done, Item, ahead
 from sealbook.storage.failures import (
     TranslatedWriter,
     Writer,
@@ -53,6 +54,15 @@ class Storage:
     def folder(self) -> Path | None:
         """The folder of this machine that it is; None for an object store, which is mostly waited for."""
         return None
+
+    def each(
+        self, work: Callable[[Item], Done], items: Iterable[Item], size: Callable[[Item], int] = lambda _: 0
+    ) -> Iterator[Done]:
+        """Do what asks this storage for each item, many at once and in order, as it is mostly waited for.
+
+        `size` tells how many bytes the result has, so that not too many are held.
+        """
+        return ahead(work, items, size=size)
 
     def check(self, *, writing: bool) -> None:  # noqa: ARG002 - to know more, something would have to be written
         """Ask the storage once whether it is there and can be used; raises what every later call would."""
