@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Row, select
 
-from sealbook.errors import IllegalMove, InvalidInput, NotFound, SealbookError
+from sealbook.errors import IllegalMove, InvalidInput
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.states.tables import override_log
-from sealbook.model import PartitionKey, PartitionState, Status
+from sealbook.model import PartitionKey, Status
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 
 THIRD = PartitionKey("demo", "Acme", "clicks", date(2026, 1, 1))
@@ -28,7 +28,9 @@ def test_requeue(ledger: Ledger) -> None:
     """R-STATE-3: failed becomes pending; current_run_id, its data and the attempts stay."""
     ledger.judge([reject(KEY, 1), accept(OTHER, 1), reject(OTHER, 1, again="x")])
     failed = ledger.state(OTHER)
-    states = ledger.requeue([OTHER, KEY, OTHER], **WHO)
+    results = ledger.requeue([OTHER, KEY, OTHER], **WHO)
+    assert [result.refused for result in results] == [None, None, None]
+    states = [result.state for result in results]
     assert [state.key for state in states] == [OTHER, KEY, OTHER]
     for state in states:
         assert (state.status, state.error_message) == (Status.PENDING, None)
@@ -77,10 +79,30 @@ def test_requeue_of_nothing_is_nothing(ledger: Ledger) -> None:
     assert log(ledger) == []
 
 
+def test_a_requeue_of_many_says_of_each_what_became_of_it(ledger: Ledger) -> None:
+    """R-CTL-8: what is not failed is refused and left alone, the others are done; the log names those."""
+    waiting = PartitionKey("demo", "waiting", "clicks", date(2026, 1, 1))
+    ledger.judge([reject(KEY), accept(OTHER), reject(waiting)])
+    ledger.requeue([waiting], **WHO)
+    before = [ledger.state(key) for key in (OTHER, waiting, THIRD)]
+    results = ledger.requeue([OTHER, KEY, waiting, THIRD, KEY], **WHO)
+    assert [result.key for result in results] == [OTHER, KEY, waiting, THIRD, KEY]
+    assert [result.refused for result in results] == [
+        f"{OTHER} is success; only a failed partition can be requeued",
+        None,
+        f"{waiting} is pending; only a failed partition can be requeued",
+        f"{THIRD} is pending; only a failed partition can be requeued",
+        None,
+    ]
+    assert results[1].state == results[4].state == ledger.state(KEY)
+    assert ledger.state(KEY).status is Status.PENDING
+    assert [ledger.state(key) for key in (OTHER, waiting, THIRD)] == before
+    assert [entry.keys for entry in log(ledger)] == [[str(waiting)], [str(KEY)]]
+
+
 @pytest.mark.parametrize("unfit", ["success", "pending", "no row"])
-def test_requeue_is_all_or_none(ledger: Ledger, unfit: str) -> None:
-    """R-STATE-3: one that is not failed stops all of them, and nothing is logged."""
-    ledger.judge([reject(KEY)])
+def test_a_requeue_of_which_nothing_can_be_done_is_an_error(ledger: Ledger, unfit: str) -> None:
+    """R-STATE-3: typed, with the partition named, and nothing is written or logged."""
     if unfit == "success":
         ledger.judge([accept(OTHER)])
     elif unfit == "pending":
@@ -88,82 +110,11 @@ def test_requeue_is_all_or_none(ledger: Ledger, unfit: str) -> None:
         ledger.requeue([OTHER], **WHO)
     before, logged = list(ledger.states()), log(ledger)
     with pytest.raises(IllegalMove, match=str(OTHER)):
-        ledger.requeue([KEY, OTHER], **WHO)
+        ledger.requeue([OTHER], **WHO)
+    with pytest.raises(IllegalMove, match="and so on for 1 more"):
+        ledger.requeue([OTHER, THIRD], **WHO)
     assert list(ledger.states()) == before
     assert log(ledger) == logged
-
-
-def test_rollback(ledger: Ledger) -> None:
-    """R-STATE-3, R-STATE-4: authority, and what describes it, go back; no attempt is counted."""
-    ledger.judge([accept(KEY, 1, records=1), accept(KEY, 2, records=2), accept(KEY, 3, records=3)])
-    state = ledger.rollback(KEY, run_id(1), **WHO)
-    assert state == ledger.state(KEY)
-    assert (state.status, state.current_run_id, state.record_count) == (Status.SUCCESS, run_id(1), 1)
-    assert (state.schema_version, state.attempt_count) == ("1", 3)
-    [entry] = log(ledger)
-    assert (entry.action, entry.keys, entry.run_id) == ("rollback", [str(KEY)], run_id(1))
-    assert (entry.actor, entry.reason, entry.filter) == (WHO["actor"], WHO["reason"], None)
-
-
-def test_a_newer_run_takes_over_after_a_rollback(ledger: Ledger) -> None:
-    """R-STATE-3: a verdict that was known before the rollback does not undo it; a new one does."""
-    ledger.judge([accept(KEY, 1), accept(KEY, 3)])
-    ledger.rollback(KEY, run_id(1), **WHO)
-    assert ledger.judge([accept(KEY, 3)])[0].current_run_id == run_id(1)
-    assert ledger.judge([accept(KEY, 2)])[0].current_run_id == run_id(2)
-
-
-def test_rollback_describes_the_run_as_last_judged(ledger: Ledger) -> None:
-    """R-STATE-4: a re-validation may have recounted it."""
-    ledger.judge([accept(KEY, 1, records=1), accept(KEY, 2), accept(KEY, 1, again="x", records=5)])
-    assert ledger.rollback(KEY, run_id(1), **WHO).record_count == 5
-
-
-REFUSED: dict[str, tuple[int, type[SealbookError], str]] = {
-    "to a run that was never judged": (9, NotFound, "no judged run"),
-    "to a rejected run": (2, IllegalMove, "was rejected when last judged"),
-    "to a run rejected by a re-validation": (1, IllegalMove, "was rejected when last judged"),
-    "to a run of another schema_version": (3, IllegalMove, "same schema_version"),
-    "to the current run": (5, IllegalMove, "only to an earlier run"),
-    "to a newer run": (6, IllegalMove, "only to an earlier run"),
-}
-
-
-def test_rollbacks_that_are_refused(ledger: Ledger) -> None:
-    """R-STATE-3: typed, with the key named, nothing written and nothing logged."""
-    ledger.judge(
-        [
-            accept(KEY, 1),
-            reject(KEY, 2),
-            accept(KEY, 3, version="2"),
-            accept(KEY, 5),
-            reject(KEY, 1, again="x"),
-            accept(KEY, 6),
-        ]
-    )
-    ledger.rollback(KEY, run_id(5), **WHO)
-    before, logged = ledger.state(KEY), log(ledger)
-    for what, (run, error, why) in REFUSED.items():
-        with pytest.raises(error, match=why) as refused:
-            ledger.rollback(KEY, run_id(run), **WHO)
-        assert str(KEY) in str(refused.value), what
-        assert refused.value.remedy, what
-    assert ledger.state(KEY) == before
-    assert log(ledger) == logged
-
-
-def test_only_a_success_is_rolled_back(ledger: Ledger) -> None:
-    """R-STATE-3: not a failure, not what waits, and not a key that nobody knows."""
-    ledger.judge([accept(KEY, 1), accept(KEY, 2), reject(KEY, 2, again="x")])
-    with pytest.raises(IllegalMove, match="is failed"):
-        ledger.rollback(KEY, run_id(1), **WHO)
-    ledger.requeue([KEY], **WHO)
-    with pytest.raises(IllegalMove, match="is pending"):
-        ledger.rollback(KEY, run_id(1), **WHO)
-    with pytest.raises(NotFound, match=str(OTHER)):
-        ledger.rollback(OTHER, run_id(1), **WHO)
-    assert ledger.state(OTHER) == PartitionState.pending(OTHER)
-    assert len(log(ledger)) == 1
 
 
 BAD_TEXTS: list[Any] = ["", " \n", "a\0b", "\ud800", None, 7]

@@ -244,7 +244,7 @@ def test_times_come_back_aware_in_utc(ledger_url: str) -> None:
     with open_ledger(ledger_url, clock=lambda: local) as ledger:
         [judged] = ledger.judge([reject(KEY)])
         read, streamed = ledger.state(KEY), next(ledger.states())
-        requeued = ledger.requeue([KEY], actor="ann", reason="why not")[0]
+        requeued = ledger.requeue([KEY], actor="ann", reason="why not")[0].state
         [attempt] = ledger.attempts(KEY)
     for moment in (
         judged.updated_at,

@@ -118,4 +118,6 @@ def test_what_others_decide_gets_into_the_plan(url_as: UrlAs) -> None:
     with open_ledger(url_as("control")) as control, open_ledger(url_as("loader")) as loader:
         load(loader)
         control.rollback(KEY, run_id(1), actor="ann", reason="the second is worse")
-        assert load(loader).replaced == (KEY,)
+        assert load(loader).loaded == (KEY,)  # nothing of the first was staged, so the rollback hid the second
+        control.rollback(KEY, run_id(2), actor="ann", reason="it is not")
+        assert load(loader).skipped == load(loader).loaded == ()  # the pointer went back with it

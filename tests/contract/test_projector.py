@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from sealbook.errors import Conflict
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import FeedEvent, Projector, RunSnapshots, SqlRunStore, projections, tables
 from sealbook.model.events import RunEvent
@@ -104,7 +105,7 @@ def test_position_and_projection_are_one_transaction(ledger: Ledger, ledger_url:
     store.append_events(story()[:4])
     with closing(Database(ledger_url)) as database:
         projection = _Dying()
-        projector = Projector(database, store, projection, Clock())
+        projector = Projector(database, store, projection, LedgerClock(Clock()))
         projector.catch_up()
         store.append_events(story()[4:])
         projection.dying = True
@@ -209,7 +210,7 @@ def test_a_rebuild_is_read_only_when_done(ledger: Ledger, ledger_url: str) -> No
         _forge(database)
         forged = _projected(store)
         assert forged[RUN].status == "FAILED"
-        projector = Projector(database, store, RunSnapshots(), Clock(), batch=3)
+        projector = Projector(database, store, RunSnapshots(), LedgerClock(Clock()), batch=3)
         database.write(projector._begin_building)
         while projector._take_batch(projector._building(), keep=True):
             assert _projected(store) == forged
@@ -273,7 +274,7 @@ def test_a_retired_run_does_not_come_back(ledger: Ledger, ledger_url: str) -> No
 
     events = store.fetch_feed()
     with closing(Database(ledger_url)) as database:
-        projector = Projector(database, FaultyFeed(store, late=events), RunSnapshots(), Clock())
+        projector = Projector(database, FaultyFeed(store, late=events), RunSnapshots(), LedgerClock(Clock()))
         store.retire_run(RUN, actor="olga", reason="old")
         assert projector._take_batch(projector._active())
     assert _projected(store) == {}
@@ -344,7 +345,7 @@ def test_any_projection_will_do(ledger_url: str) -> None:
         store = ledger.run_store
         database.write(EVENT_COUNTS.create)
         counts = _EventCounts()
-        projector = Projector(database, store, counts, clock, batch=3)
+        projector = Projector(database, store, counts, LedgerClock(clock), batch=3)
 
         def read() -> dict[str, int]:
             with database.read() as connection:

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import Projector, RunSnapshots, SqlRunStore
 from sealbook.model.events import RunEvent
@@ -48,7 +49,7 @@ def test_a_gap_marks_the_run_stale_until_its_log_is_read(ledger: Ledger, databas
     """R-EVT-9: [1..3], then [5, 6]: STALE, read in full, resumed; other runs go on."""
     store = ledger.run_store
     feed = FaultyFeed(store)
-    projector = Projector(database, feed, RunSnapshots(), Clock())
+    projector = Projector(database, feed, RunSnapshots(), LedgerClock(Clock()))
     store.append_events(story()[:3])
     projector.catch_up()
     assert _run(store) == (3, False)
@@ -68,7 +69,7 @@ def test_a_run_stays_stale_while_its_log_lags_behind_the_feed(ledger: Ledger, da
     """R-EVT-9: it resumes once the watermark moves as far as the feed has been."""
     store = ledger.run_store
     feed = FaultyFeed(store, hidden_in_feed=_number(2), hidden_in_log=_number(5, 6))
-    projector = Projector(database, feed, RunSnapshots(), Clock())
+    projector = Projector(database, feed, RunSnapshots(), LedgerClock(Clock()))
     store.append_events(story()[:6])
     for _ in range(2):
         projector.catch_up()
@@ -86,7 +87,7 @@ def test_a_number_that_comes_late_is_taken_in(ledger: Ledger, database: Database
     """R-EVT-9: [1..3], [5, 6], then [4]: the log had not shown it either; it is not lost."""
     store = ledger.run_store
     feed = FaultyFeed(store, hidden_in_feed=_number(4), hidden_in_log=_number(4))
-    projector = Projector(database, feed, RunSnapshots(), Clock())
+    projector = Projector(database, feed, RunSnapshots(), LedgerClock(Clock()))
     results = store.append_events(story()[:6])
     projector.catch_up()
     assert _run(store) == (6, False)
@@ -105,7 +106,7 @@ def test_what_the_feed_says_twice_is_taken_once(ledger: Ledger, database: Databa
     store = ledger.run_store
     store.append_events(story())
     feed = FaultyFeed(store)
-    projector = Projector(database, feed, RunSnapshots(), Clock())
+    projector = Projector(database, feed, RunSnapshots(), LedgerClock(Clock()))
     projector.catch_up()
     for offset, event in enumerate(store.fetch_events(RUN)):
         feed.show_late(event, store.backlog().end + 1 + offset)
@@ -122,7 +123,7 @@ def test_any_gap_heals(ledger: Ledger, ledger_url: str, hidden: set[int], first:
     run = f"{hidden}-{first}-{size}"
     with closing(Database(ledger_url)) as database:
         feed = FaultyFeed(store, hidden_in_feed=lambda e: e.run_id == run and e.run_seq in hidden)
-        projector = Projector(database, feed, RunSnapshots(), Clock(), batch=size)
+        projector = Projector(database, feed, RunSnapshots(), LedgerClock(Clock()), batch=size)
         for part in (story(run)[:first], story(run)[first:], [RunEvent.new(run, "Late")]):
             store.append_events(part)
             projector.catch_up(patience=0)
@@ -169,7 +170,7 @@ def test_high_lag_alerts_and_resyncs(ledger_url: str, caplog: pytest.LogCaptureF
     with open_ledger(ledger_url, clock=clock) as ledger, closing(Database(ledger_url)) as database:
         store = ledger.run_store
         feed = FaultyFeed(store)
-        projector = Projector(database, feed, RunSnapshots(), clock)
+        projector = Projector(database, feed, RunSnapshots(), LedgerClock(clock))
 
         def follow_once() -> None:
             looks = iter([False, True])
@@ -197,7 +198,7 @@ def test_following_heals_by_itself(ledger: Ledger, database: Database) -> None:
     feed = FaultyFeed(store, hidden_in_feed=_number(2), hidden_in_log=_number(8))
     store.append_events(story())
     stop = threading.Event()
-    projector = Projector(database, feed, RunSnapshots(), Clock())
+    projector = Projector(database, feed, RunSnapshots(), LedgerClock(Clock()))
     daemon = threading.Thread(target=projector.follow, args=(stop.is_set,))
     daemon.start()
     try:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sealbook.errors import IllegalMove
 from sealbook.model import PartitionState, Status, Verdict, next_state
-from sealbook.model.state import Move, Reprocess, Requeue, Rollback
+from sealbook.model.state import Move, Reprocess, Requeue, Rollback, next_hold
 from tests.support.ledger import KEY, accept, reject, run_id
 
 BEFORE = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -55,6 +55,11 @@ def accepts(run: int, version: str = "2", records: int = 20) -> Verdict:
 
 def rejects(run: int) -> Verdict:
     return reject(KEY, run, error="worse")
+
+
+def back(run: int, version: str = "1") -> Rollback:
+    """Roll back to a run, of a partition that has run 9."""
+    return Rollback(run_id(run), version, 8, run_id(9))
 
 
 LEGAL: dict[str, tuple[PartitionState, Move, PartitionState]] = {
@@ -107,8 +112,24 @@ LEGAL: dict[str, tuple[PartitionState, Move, PartitionState]] = {
     "success, reprocess asked": (SUCCESS, Reprocess(), SUCCESS),
     "success, rollback": (
         SUCCESS,
-        Rollback(run_id(3), "1", 8),
+        back(3),
         SUCCESS._replace(current_run_id=run_id(3), record_count=8, updated_at=NOW),
+    ),
+    "success, rollback to a newer run: one is undone": (
+        SUCCESS,
+        back(7),
+        SUCCESS._replace(current_run_id=run_id(7), record_count=8, updated_at=NOW),
+    ),
+    "demoted, rollback to the last good run": (
+        DEMOTED,
+        back(3),
+        DEMOTED._replace(
+            status=Status.SUCCESS,
+            current_run_id=run_id(3),
+            record_count=8,
+            error_message=None,
+            updated_at=NOW,
+        ),
     ),
 }
 
@@ -118,23 +139,59 @@ ILLEGAL: dict[str, tuple[PartitionState, Move, str]] = {
     "success, requeue": (SUCCESS, Requeue(), "is success; only a failed partition can be requeued"),
     "none, reprocess": (NONE, Reprocess(), "is pending; it waits for an attempt already"),
     "pending, reprocess": (REQUEUED, Reprocess(), "is pending; it waits for an attempt already"),
-    "none, rollback": (NONE, Rollback(run_id(3), "1", 8), "is pending; only a success can be rolled back"),
-    "failed, rollback": (FAILED, Rollback(run_id(3), "1", 8), "is failed; only a success"),
-    "demoted, rollback": (DEMOTED, Rollback(run_id(3), "1", 8), "is failed; only a success"),
-    "success, rollback to the current run": (SUCCESS, Rollback(run_id(5), "1", 8), "only to an earlier run"),
-    "success, rollback to a newer run": (SUCCESS, Rollback(run_id(7), "1", 8), "only to an earlier run"),
+    "none, rollback": (NONE, back(3), "is pending; only a success or a failed partition"),
+    "pending after a demotion, rollback": (REQUEUED_DEMOTED, back(3), "is pending; only a success or"),
+    "failed without a run, rollback": (FAILED, back(3), "only to another run"),
+    "success, rollback to the current run": (SUCCESS, back(5), "only to another run"),
     "success, rollback to another schema_version": (
         SUCCESS,
-        Rollback(run_id(3), "2", 8),
-        "only to an earlier run of the same schema_version",
+        back(3, "2"),
+        "only to another run of the same schema_version",
+    ),
+    "demoted, rollback to another schema_version": (DEMOTED, back(3, "2"), "of the same schema_version"),
+}
+
+HELD: dict[str, tuple[PartitionState, Move, PartitionState]] = {
+    "success, accept a middle run": (SUCCESS, accepts(6), judged(SUCCESS)),
+    "success, accept the run rolled back from": (SUCCESS, accepts(7), judged(SUCCESS)),
+    "success, accept a newer run": (SUCCESS, accepts(8), authority(SUCCESS, 8)),
+    "success, accept the current run again": (SUCCESS, accepts(5, "1", 11), judged(SUCCESS, record_count=11)),
+    "success, reject the current run": (
+        SUCCESS,
+        rejects(5),
+        judged(SUCCESS, status=Status.FAILED, error_message="worse"),
+    ),
+    "demoted, accept the run rolled back from": (DEMOTED, accepts(7), judged(DEMOTED)),
+    "demoted, accept an older run": (DEMOTED, accepts(3), judged(DEMOTED)),
+    "demoted, accept the chosen run after all": (DEMOTED, accepts(5), authority(DEMOTED, 5)),
+    "demoted, accept a newer run": (DEMOTED, accepts(8), authority(DEMOTED, 8)),
+    "pending after a demotion, accept a middle run": (
+        REQUEUED_DEMOTED,
+        accepts(6),
+        judged(REQUEUED_DEMOTED),
     ),
 }
+"""What happens after a rollback to run 5 of a partition that had run 7."""
 
 
 @pytest.mark.parametrize(("state", "move", "expected"), LEGAL.values(), ids=LEGAL)
 def test_legal_moves(state: PartitionState, move: Move, expected: PartitionState) -> None:
     """R-STATE-3: every row of the table that moves or counts."""
     assert next_state(state, move, NOW) == expected
+
+
+@pytest.mark.parametrize(("state", "move", "expected"), HELD.values(), ids=HELD)
+def test_moves_under_a_hold(state: PartitionState, move: Move, expected: PartitionState) -> None:
+    """R-STATE-9: only a run newer than every run from before the rollback takes authority by itself."""
+    assert next_state(state, move, NOW, hold=run_id(7)) == expected
+
+
+def test_a_hold_never_gets_weaker() -> None:
+    """R-STATE-9: what was held once is held for ever; rollbacks from before there were holds have none."""
+    assert next_hold(None, back(3)) == run_id(9)
+    assert next_hold(run_id(10), back(3)) == run_id(10)
+    assert next_hold(run_id(8), back(3)) == run_id(9)
+    assert next_hold(None, Rollback(run_id(3), "1", 8, None)) is None
 
 
 @pytest.mark.parametrize(("state", "move", "reason"), ILLEGAL.values(), ids=ILLEGAL)
@@ -169,24 +226,25 @@ MOVES: st.SearchStrategy[Move] = st.one_of(
     st.builds(rejects, RUNS),
     st.just(Requeue()),
     st.just(Reprocess()),
-    st.builds(Rollback, RUNS.map(run_id), st.sampled_from(["1", "2"]), st.integers(0, 3)),
+    st.builds(Rollback, RUNS.map(run_id), st.sampled_from(["1", "2"]), st.integers(0, 3), RUNS.map(run_id)),
 )
 
 
 @given(st.lists(MOVES, max_size=30))
 def test_what_holds_on_every_walk(moves: list[Move]) -> None:
     """R-STATE-3, R-STATE-4, R-STATE-5: whatever happens in whatever order."""
-    state = NONE
+    state, hold = NONE, None
     accepted: dict[str, set[tuple[str | None, int | None]]] = {}
     for number, move in enumerate(moves, start=1):
         at = NOW + timedelta(minutes=number)
         try:
-            after = next_state(state, move, at)
+            after = next_state(state, move, at, hold)
         except IllegalMove:
             continue  # a value is immutable: the state before is untouched
         if isinstance(move, Verdict) and move.accepted:
             accepted.setdefault(move.run_id, set()).add((move.schema_version, move.record_count))
         if isinstance(move, Rollback):
+            hold = next_hold(hold, move)
             accepted.setdefault(move.run_id, set()).add((move.schema_version, move.record_count))
         assert after.attempt_count == state.attempt_count + isinstance(move, Verdict)
         assert after.updated_at == (state.updated_at if isinstance(move, Reprocess) else at)
@@ -201,6 +259,8 @@ def test_what_holds_on_every_walk(moves: list[Move]) -> None:
             assert state.current_run_id is not None
             assert after.current_run_id is not None
             assert after.current_run_id >= state.current_run_id
+        if isinstance(move, Verdict) and after.current_run_id != state.current_run_id:
+            assert hold is None or move.run_id > hold  # R-STATE-9
         if isinstance(move, Verdict) and not move.accepted:
             assert after.current_run_id == state.current_run_id
             assert after.status is not Status.PENDING

@@ -7,7 +7,7 @@ from contextlib import closing
 from types import TracebackType
 from typing import Self
 
-from sealbook.clock import Clock, utc_now
+from sealbook.clock import Clock
 from sealbook.errors import SealbookError
 from sealbook.ledger import roles
 from sealbook.ledger.contracts import ContractWriter
@@ -17,8 +17,9 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import SqlRunStore
 from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.reader import LedgerReader, open_ledger_reader
+from sealbook.ledger.rollbacks import RollbackWriter
 from sealbook.ledger.runs import RunWriter
-from sealbook.ledger.states.overrides import OverrideWriter
+from sealbook.ledger.states.overrides import OverrideWriter, RequeueResult
 from sealbook.ledger.states.verdicts import VerdictWriter
 from sealbook.model import PartitionKey, PartitionState, RunId, Verdict
 
@@ -36,12 +37,13 @@ class Ledger:
     """All ports on one database; hand a worker only the port of its role."""
 
     def __init__(self, database: Database, given: Clock | None = None) -> None:
-        clock = given or utc_now
+        clock = LedgerClock(given)
         self._database = database
         self.reader = LedgerReader(database)
         self.verdicts = VerdictWriter(database, clock)
         self.overrides = OverrideWriter(database, clock)
-        self.pointers = Pointers(database, LedgerClock(given))
+        self.rollbacks = RollbackWriter(database, clock)
+        self.pointers = Pointers(database, clock)
         self.run_store = SqlRunStore(database, clock)
         self.runs = RunWriter(database, clock)
         self.contracts = ContractWriter(database, clock)
@@ -65,13 +67,24 @@ class Ledger:
         actor: str,
         reason: str,
         filter: Mapping[str, object] | None = None,  # noqa: A002 - the log's own word for it
-    ) -> list[PartitionState]:
-        """Turn failed partitions to pending, all or none; `filter` records how they were chosen."""
+    ) -> list[RequeueResult]:
+        """Turn failed partitions to pending, and say of each whether that was done, in the order given."""
         return self.overrides.requeue(keys, actor=actor, reason=reason, filter=filter)
 
-    def rollback(self, key: PartitionKey, run_id: str, *, actor: str, reason: str) -> PartitionState:
-        """Give authority back to an earlier accepted run of the same schema_version."""
-        return self.overrides.rollback(key, run_id, actor=actor, reason=reason)
+    def rollback(
+        self,
+        key: PartitionKey,
+        run_id: str,
+        *,
+        actor: str,
+        reason: str,
+        sealed: Iterable[RunId] | None = None,
+    ) -> PartitionState:
+        """Give authority to another accepted run of the same schema_version, and hold it there (R-STATE-9).
+
+        `sealed` are the partition's runs in raw storage, for who knows it: then the run must be among them.
+        """
+        return self.rollbacks.rollback(key, run_id, actor=actor, reason=reason, sealed=sealed).state
 
     def close(self) -> None:
         """Close all connections."""

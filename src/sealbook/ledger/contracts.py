@@ -9,13 +9,12 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy import Connection, insert, select
 
-from sealbook.clock import Clock
 from sealbook.errors import NotFound
 from sealbook.ledger.db.contract_tables import contract, contract_in_force
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.schema import wait_for_turn
 from sealbook.model.contract import Contract, Query
-from sealbook.model.wire import as_utc
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -58,7 +57,7 @@ class ContractReader:
 class ContractWriter:
     """The port of the validator, which puts contracts into force by judging with them."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
         self._database = database
         self._clock = clock
 
@@ -75,7 +74,7 @@ class ContractWriter:
 
         def work(connection: Connection) -> list[InForce]:
             wait_for_turn(connection)  # validators that start together find the same change
-            at = as_utc("time", self._clock())
+            at = self._clock.now(connection)
             changed = [InForce(*name, at, given[name].hash) for name in _new(connection, given)]
             known = set(connection.execute(select(contract.c.hash)).scalars())
             for each in changed:

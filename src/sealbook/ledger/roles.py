@@ -17,6 +17,7 @@ _READ = {
         "partition_state",
         "attempt",
         "validator",
+        "rollback",
         "run_head",
         "run_event",
         "retired_run",
@@ -67,7 +68,10 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
     | {
         "partition_state": ["SELECT", f"UPDATE ({', '.join(OVERRIDDEN)})"],
         "override_log": ["SELECT", "INSERT"],
+        "rollback": ["SELECT", "INSERT"],
         "authority_change": ["SELECT", "INSERT"],
+        "pointer": ["SELECT", "INSERT", "UPDATE (valid_to, closed_at)"],  # a rollback takes effect at once
+        "warehouse_version": ["SELECT", "UPDATE (version)"],
         "retired_run": ["SELECT", "INSERT"],
         "projection": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "run_snapshot": ["SELECT", "INSERT", "UPDATE", "DELETE"],

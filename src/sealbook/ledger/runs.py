@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Select, case, func, select, update
+from sqlalchemy import Connection, Select, case, func, or_, select, update
 from ulid import ULID
 
-from sealbook.clock import Clock
 from sealbook.errors import IllegalMove, InvalidInput, NotFound
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.events.packing import unpack
@@ -21,6 +22,7 @@ from sealbook.ledger.events.retention import beginning
 from sealbook.ledger.events.rows import of_run, read_events
 from sealbook.ledger.events.snapshots import ended_runs, read_projected
 from sealbook.ledger.events.tables import newest_run, run_event, run_head
+from sealbook.ledger.states.holds import HOLDS
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import (
@@ -33,6 +35,7 @@ from sealbook.model import (
     Status,
     StepStatus,
 )
+from sealbook.model.keys import newest_run_prefix, refuse_ahead
 from sealbook.model.partition_events import FACT_TYPES, PartitionCancelled, Stage
 from sealbook.model.run_end import RunPartition, run_end
 from sealbook.model.selection import Selection
@@ -45,10 +48,6 @@ from sealbook.model.step_events import (
     step_started,
 )
 from sealbook.model.verdict import check_text
-from sealbook.model.wire import as_utc
-
-TOLERANCE = timedelta(minutes=5)
-"""How far ahead of the ledger's clock a run may have been opened elsewhere (R-RUN-2)."""
 
 PLANNED = "planned"
 """The member of an `extract` step's data that says what the step set out to do, as selections."""
@@ -57,7 +56,7 @@ PLANNED = "planned"
 class RunWriter:
     """The port of whoever carries runs out."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
         self._database = database
         self._clock = clock
 
@@ -65,7 +64,7 @@ class RunWriter:
         """Open a run, and return its id: that of this moment, or just past the newest known one (R-RUN-2)."""
 
         def work(connection: Connection) -> RunId:
-            at = self._now()
+            at = self._clock.now(connection)
             opened = connection.execute(select(newest_run.c.run_id).with_for_update()).scalar_one()
             newer = map(_next, filter(None, (opened, _known(connection, at))))
             made = max([ULID.from_datetime(at), *newer])
@@ -87,6 +86,8 @@ class RunWriter:
         detail = {PLANNED: [each.to_dict() for each in planned]} if planned else {}
 
         def work(connection: Connection) -> dict[RunId, int]:
+            for run in wanted:
+                refuse_ahead(run, self._clock.now(connection))
             lock_runs(connection, wanted)
             attempts: dict[RunId, int] = {}
             events: list[RunEvent] = []
@@ -98,7 +99,7 @@ class RunWriter:
                 if snapshot.status is RunStatus.PENDING:
                     events.append(run_started(run))
                 events.append(step_started(run, stage, attempt=attempts[run], detail=detail))
-            append_new(connection, events, self._now())
+            append_new(connection, events, self._clock.now(connection))
             return attempts
 
         return self._database.write(work)
@@ -115,7 +116,7 @@ class RunWriter:
                 for run, number in attempts.items()
                 if not _snapshot(connection, run).status.final
             ]
-            append_new(connection, events, self._now())
+            append_new(connection, events, self._clock.now(connection))
 
         self._database.write(work, repeatable=True)
 
@@ -150,7 +151,7 @@ class RunWriter:
             ]
             error = f"stopped by {actor}: {reason}"
             end = [*_open_steps(snapshot, error), run_ended(run_id, RunStatus.CANCELLED, error=error)]
-            append_new(connection, [*left, *end], self._now())
+            append_new(connection, [*left, *end], self._clock.now(connection))
             return len(left)
 
         return self._database.write(work)
@@ -164,12 +165,8 @@ class RunWriter:
         if status is not None:
             error = "nothing of it was accepted" if status is RunStatus.FAILED else None
             left_open = _open_steps(snapshot, "the run ended without it: others did what it set out to do")
-            append_new(connection, [*left_open, run_ended(run_id, status, error=error)], self._now())
+            append_new(connection, [*left_open, run_ended(run_id, status, error=error)], self._clock.now(connection))
         return status
-
-    def _now(self) -> datetime:
-        return as_utc("time", self._clock())
-
 
 def _open_steps(snapshot: RunSnapshot, error: str) -> Iterator[RunEvent]:
     """End what is still open when a run ends: attempts that died, or that another command is at."""
@@ -185,7 +182,7 @@ def _next(run_id: str) -> ULID:
 
 def _known(connection: Connection, at: datetime) -> str | None:
     """Return the newest run that the log knows, be it opened elsewhere, but not one from the future."""
-    bound = str(ULID.from_datetime(at + TOLERANCE))
+    bound = newest_run_prefix(at)
     while True:
         query = select(func.max(run_head.c.run_id)).where(run_head.c.run_id < bound)
         newest: str | None = connection.execute(query).scalar()
@@ -249,13 +246,19 @@ def _facts(run_id: RunId) -> Select[Any]:
 def _superseded(
     connection: Connection, run_id: RunId, waiting: Collection[PartitionKey]
 ) -> Iterator[PartitionKey]:
-    """Return those of some partitions in which a newer run than this one has authority."""
+    """Return those of some partitions in which another run than this one has authority, and keeps it."""
     if not waiting:
         return
-    query = select(*(partition_state.c[name] for name in KEY)).where(
-        *conditions(connection.dialect.name, partition_state, Selection(keys=waiting)),
-        partition_state.c.status == Status.SUCCESS.value,
-        partition_state.c.current_run_id > run_id,
+    holds = HOLDS.subquery("holds")
+    query = (
+        select(*(partition_state.c[name] for name in KEY))
+        .outerjoin(holds, same(holds, partition_state))
+        .where(
+            *conditions(connection.dialect.name, partition_state, Selection(keys=waiting)),
+            partition_state.c.status == Status.SUCCESS.value,
+            partition_state.c.current_run_id != run_id,
+            or_(partition_state.c.current_run_id > run_id, holds.c.newest_run_id >= run_id),
+        )
     )
     for row in connection.execute(query):
         yield PartitionKey(*row)

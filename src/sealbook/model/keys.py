@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
 from sealbook.errors import InvalidInput
@@ -17,6 +17,11 @@ _GOOGLE_ADS_CUSTOMER_ID = re.compile(r"[0-9]{10}")
 _HYPHENATED_CUSTOMER_ID = re.compile(r"([0-9]{3})-([0-9]{3})-([0-9]{4})")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+TOLERANCE = timedelta(minutes=5)
+"""How far ahead of the ledger's clock a run may have been opened elsewhere (R-RUN-2)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,6 +62,41 @@ class RunId(str):
         if not isinstance(text, str) or _ULID.fullmatch(text) is None:
             raise InvalidInput.of("run_id", text, "a ULID such as 01J8ZQ6T5N8W3Y2V7R4K9M0XCE, upper case")
         return super().__new__(cls, text)
+
+
+def newest_run_prefix(now: datetime) -> str:
+    """Return how the newest run id begins that is not from the future: its ten characters of time."""
+    left = (now + TOLERANCE - _EPOCH) // timedelta(milliseconds=1)
+    digits = []
+    for _ in range(10):
+        left, digit = divmod(left, len(_CROCKFORD))
+        digits.append(_CROCKFORD[digit])
+    return "".join(reversed(digits))
+
+
+def is_ahead(run_id: str, now: datetime) -> bool:
+    """Say whether a run id is from the future: more than some minutes ahead of the ledger's clock."""
+    return run_id[:10] > newest_run_prefix(now)
+
+
+def refuse_ahead(run_id: str, now: datetime) -> None:
+    """Refuse a run id from the future, by name: it would keep authority from every later run (R-RUN-2)."""
+    if is_ahead(run_id, now):
+        raise InvalidInput(why_ahead(run_id), field="run_id", value=run_id, remedy=AHEAD_REMEDY)
+
+
+def why_ahead(run_id: str) -> str:
+    """Say that a run id is from the future."""
+    minutes = TOLERANCE // timedelta(minutes=1)
+    return (
+        f"run {run_id} is from the future: its id is more than {minutes} minutes ahead of the ledger's clock"
+    )
+
+
+AHEAD_REMEDY = (
+    "Set the clock right of the machine that made it, and fetch the partition again without --run-id:"
+    " the ledger then opens the run."
+)
 
 
 def check_key(value: object) -> None:

@@ -19,7 +19,8 @@ from sealbook.errors import InvalidInput
 from sealbook.model.events import EventType, RunEvent
 from sealbook.model.failures import ErrorClass
 from sealbook.model.keys import PartitionKey, RunId
-from sealbook.model.state import Status
+from sealbook.model.publication import Staged
+from sealbook.model.state import Rollback, Status
 from sealbook.model.verdict import Outcome, Verdict
 from sealbook.model.wire import as_utc, format_time, parse_time
 
@@ -187,6 +188,22 @@ class PartitionPublished(PartitionFact):
     parts: int | None = None
     replaced_run_id: RunId | None = None
 
+    @classmethod
+    def of(cls, staged: Staged, version: int, replaced_run_id: RunId | None) -> PartitionPublished:
+        """Return the fact that an artifact is published, in place of that of another run if there was one."""
+        return cls(
+            key=staged.key,
+            run_id=staged.artifact.run_id,
+            attempt=str(version),
+            schema_version=staged.artifact.schema_version,
+            record_count=staged.record_count,
+            bytes=staged.bytes,
+            digest=staged.digest,
+            location=staged.location,
+            parts=staged.parts,
+            replaced_run_id=replaced_run_id,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionHidden(PartitionFact):
@@ -211,7 +228,10 @@ class PartitionRequeued(PartitionFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRolledBack(PartitionFact):
-    """Authority was given back to this run; the attempt is the override's id."""
+    """An operator gave authority to this run; the attempt is the override's id.
+
+    `newest_run_id` is the newest run that the partition had by then; older events lack it, and hold nothing.
+    """
 
     event_type = EventType.PARTITION_ROLLED_BACK
     stage = Stage.CONTROL
@@ -221,6 +241,12 @@ class PartitionRolledBack(PartitionFact):
     record_count: int
     actor: str
     reason: str
+    newest_run_id: RunId | None = None
+
+    @property
+    def move(self) -> Rollback:
+        """The move that it tells of."""
+        return Rollback(self.run_id, self.schema_version, self.record_count, self.newest_run_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

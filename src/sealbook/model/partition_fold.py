@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sealbook.model.keys import PartitionKey
+from sealbook.model.keys import PartitionKey, RunId
 from sealbook.model.partition_events import (
     PartitionFact,
     PartitionHidden,
@@ -14,15 +14,16 @@ from sealbook.model.partition_events import (
     PartitionRequeued,
     PartitionRolledBack,
 )
-from sealbook.model.state import PartitionState, Requeue, Rollback, next_state
+from sealbook.model.state import PartitionState, Requeue, next_hold, next_state
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedPartition:
-    """A partition as its log has it: its state, and what its pointer names if it has one."""
+    """A partition as its log has it: its state, what its pointer names, what rollbacks hold it against."""
 
     state: PartitionState
     published: PartitionPublished | None = None
+    hold: RunId | None = None
 
     @classmethod
     def unknown(cls, key: PartitionKey) -> FoldedPartition:
@@ -37,12 +38,12 @@ def fold_fact(partition: FoldedPartition, fact: PartitionFact, at: datetime) -> 
     """
     match fact:
         case PartitionJudged():
-            return replace(partition, state=next_state(partition.state, fact.verdict, at))
+            return replace(partition, state=next_state(partition.state, fact.verdict, at, partition.hold))
         case PartitionRequeued():
             return replace(partition, state=next_state(partition.state, Requeue(), at))
         case PartitionRolledBack():
-            move = Rollback(fact.run_id, fact.schema_version, fact.record_count)
-            return replace(partition, state=next_state(partition.state, move, at))
+            state = next_state(partition.state, fact.move, at)
+            return replace(partition, state=state, hold=next_hold(partition.hold, fact.move))
         case PartitionPublished():
             return replace(partition, published=fact)
         case PartitionHidden():

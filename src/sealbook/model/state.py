@@ -70,21 +70,29 @@ class Reprocess:
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """A control action: give authority back to an earlier accepted run."""
+    """A control action: give authority to another accepted run, and hold it there (R-STATE-9).
+
+    `newest_run_id` is the newest run that the partition has by then: no run up to it takes authority by
+    itself any more. A rollback from before that was recorded holds nothing.
+    """
 
     run_id: RunId
     schema_version: str
     record_count: int
+    newest_run_id: RunId | None
 
 
 Move = Verdict | Requeue | Reprocess | Rollback
 
 
-def next_state(state: PartitionState, move: Move, at: datetime) -> PartitionState:
-    """Return the state after a move made at a time, or raise IllegalMove: the table of R-STATE-3."""
+def next_state(state: PartitionState, move: Move, at: datetime, hold: RunId | None = None) -> PartitionState:
+    """Return the state after a move made at a time, or raise IllegalMove: the table of R-STATE-3.
+
+    `hold` is what rollbacks so far hold authority against: only a run that is newer takes it by itself.
+    """
     match move:
         case Verdict(accepted=True):
-            return _accepted(state, move, at)
+            return _accepted(state, move, at, hold)
         case Verdict():
             return _rejected(state, move, at)
         case Requeue() if state.status is Status.FAILED:
@@ -92,19 +100,32 @@ def next_state(state: PartitionState, move: Move, at: datetime) -> PartitionStat
         case Reprocess() if state.status is not Status.PENDING:
             return state
         case Rollback() if (
-            state.status is Status.SUCCESS
+            state.status is not Status.PENDING
             and state.current_run_id is not None
-            and move.run_id < state.current_run_id
+            and move.run_id != state.current_run_id
             and move.schema_version == state.schema_version
         ):
-            return state._replace(current_run_id=move.run_id, record_count=move.record_count, updated_at=at)
+            return state._replace(
+                status=Status.SUCCESS,
+                current_run_id=move.run_id,
+                record_count=move.record_count,
+                error_message=None,
+                updated_at=at,
+            )
     raise IllegalMove(_why_illegal(state, move), remedy="`sealbook state inspect` shows the state.")
 
 
-def _accepted(state: PartitionState, verdict: Verdict, at: datetime) -> PartitionState:
+def next_hold(hold: RunId | None, rollback: Rollback) -> RunId | None:
+    """Return what authority is held against after a rollback: every run that the partition had by then."""
+    return max(filter(None, (hold, rollback.newest_run_id)), default=None)
+
+
+def _accepted(state: PartitionState, verdict: Verdict, at: datetime, hold: RunId | None) -> PartitionState:
     current = state.current_run_id
     if state.status is Status.SUCCESS and current is not None and verdict.run_id < current:
         return _attempted(state, at)  # authority never moves back by itself
+    if hold is not None and verdict.run_id <= hold and verdict.run_id != current:
+        return _attempted(state, at)  # nor to where an operator took it from
     return state._replace(
         status=Status.SUCCESS,
         current_run_id=verdict.run_id,
@@ -128,14 +149,14 @@ def _attempted(state: PartitionState, at: datetime) -> PartitionState:
 
 def _why_illegal(state: PartitionState, move: Move) -> str:
     match move:
-        case Rollback() if state.status is Status.SUCCESS:
+        case Rollback() if state.status is Status.PENDING:
+            return f"{state.key} is pending; only a success or a failed partition can be rolled back"
+        case Rollback():
             return (
                 f"{state.key} cannot be rolled back from run {state.current_run_id}"
                 f" (schema_version {state.schema_version}) to run {move.run_id}"
-                f" (schema_version {move.schema_version}): only to an earlier run of the same schema_version"
+                f" (schema_version {move.schema_version}): only to another run of the same schema_version"
             )
-        case Rollback():
-            return f"{state.key} is {state.status}; only a success can be rolled back"
         case Reprocess():
             return f"{state.key} is pending; it waits for an attempt already"
     return f"{state.key} is {state.status}; only a failed partition can be requeued"

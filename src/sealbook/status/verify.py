@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sealbook.errors import IllegalMove, InvalidInput
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.reader import LedgerReader
-from sealbook.model import PartitionKey, PartitionState, RunEvent
+from sealbook.model import PartitionKey, PartitionState, RunEvent, RunId
 from sealbook.model.partition_events import read_fact
 from sealbook.model.partition_fold import FoldedPartition, fold_fact
 from sealbook.model.publication import Pointer, PointerStatus
@@ -45,7 +45,8 @@ class Verified:
 @dataclass(frozen=True, slots=True)
 class _Tables:
     state: PartitionState
-    pointer: Pointer | None
+    pointer: Pointer | None = None
+    hold: RunId | None = None
 
 
 def verify_ledger(ledger: LedgerReader, progress: Verified | None = None) -> Iterator[LogDifference]:
@@ -63,21 +64,24 @@ def verify_ledger(ledger: LedgerReader, progress: Verified | None = None) -> Ite
 
 def _merged(ledger: LedgerReader) -> Iterator[tuple[PartitionKey, list[RunEvent], _Tables]]:
     """Yield each partition that log or tables know, in key order, with what both say of it."""
-    streams: list[Iterator[tuple[PartitionKey, RunEvent | PartitionState | Pointer]]] = [
+    streams: list[Iterator[tuple[PartitionKey, RunEvent | PartitionState | Pointer | RunId]]] = [
         ((PartitionKey.parse(event.partition or ""), event) for event in ledger.partition_log.all_events()),
         ((state.key, state) for state in ledger.states(Selection())),
         ((pointer.key, pointer) for pointer in ledger.pointers.open_pointers()),
+        ledger.holds(),
     ]
     for key, found in groupby(merge(*streams, key=itemgetter(0)), key=itemgetter(0)):
         events: list[RunEvent] = []
-        tables = _Tables(PartitionState.pending(key), None)
+        tables = _Tables(PartitionState.pending(key))
         for _, each in found:
             if isinstance(each, RunEvent):
                 events.append(each)
             elif isinstance(each, PartitionState):
                 tables = replace(tables, state=each)
-            else:
+            elif isinstance(each, Pointer):
                 tables = replace(tables, pointer=each)
+            else:
+                tables = replace(tables, hold=each)
         yield key, events, tables
 
 
@@ -87,7 +91,8 @@ def _looked_again(ledger: LedgerReader, key: PartitionKey) -> Iterator[LogDiffer
         events = ledger.partition_log.events(key)
         latest = ledger.pointers.pointer(key)
         pointer = latest if latest is not None and latest.status is PointerStatus.AVAILABLE else None
-        tables = _Tables(ledger.state(key), pointer)
+        hold = dict(ledger.holds(Selection(keys=[key]))).get(key)
+        tables = _Tables(ledger.state(key), pointer, hold)
         if len(ledger.partition_log.events(key)) == len(events):
             yield from _compared(key, events, tables)
             return
@@ -109,6 +114,7 @@ def _compared(key: PartitionKey, events: list[RunEvent], tables: _Tables) -> Ite
         said = None if folded.published is None else getattr(folded.published, field)
         found = None if tables.pointer is None else getattr(tables.pointer, field)
         yield from _difference(key, f"pointer {field}", said, found)
+    yield from _difference(key, "hold", folded.hold, tables.hold)
 
 
 def _difference(key: PartitionKey, field: str, said: object, found: object) -> Iterator[LogDifference]:

@@ -11,9 +11,9 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from sealbook.clock import Clock
 from sealbook.errors import Conflict, UnknownOutcome
 from sealbook.ledger.db import leases
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import projections
 from sealbook.ledger.events.lag import Lag
@@ -22,7 +22,6 @@ from sealbook.ledger.events.projections import ProjectionState
 from sealbook.ledger.events.replay import Replayed, replay
 from sealbook.ledger.events.watch import LISTEN_SECONDS
 from sealbook.model.run_snapshot import RunSnapshot
-from sealbook.model.wire import as_utc
 
 BATCH = 10_000
 """Events that a projector takes in one transaction."""
@@ -74,7 +73,7 @@ class Projector:
         database: Database,
         feed: EventFeed,
         projection: Projection,
-        clock: Clock,
+        clock: LedgerClock,
         *,
         lease: timedelta = LEASE,
         batch: int = BATCH,
@@ -143,13 +142,14 @@ class Projector:
     def _take_batch(self, state: ProjectionState, *, keep: bool = False, may_resync: bool = False) -> bool:
         """Take in a batch, and keep the lease if asked to or if more is there; False if none was."""
         with self._database.read() as connection:
-            if not leases.find(connection, state.lease).is_free_for(self._holder, self._now()):
+            now = self._clock.now(connection)
+            if not leases.find(connection, state.lease).is_free_for(self._holder, now):
                 return False  # before the feed is read for nothing
         limit = self._batch if state.active else self._batch * _REBUILD_BATCHES
         events = self._feed.fetch_feed(state.position, limit)
         if not events:
             return False
-        resync = state.active and self._is_far_behind(events) and may_resync
+        resync = state.active and self._is_far_behind(events, now) and may_resync
 
         def work(connection: Connection) -> bool:
             if not self._move(connection, state, events[-1].position):
@@ -181,8 +181,8 @@ class Projector:
 
             self._write(work)
 
-    def _is_far_behind(self, events: Sequence[FeedEvent]) -> bool:
-        lag = Lag.of(Backlog(len(events), events[0].event.persisted_at, events[-1].position), self._now())
+    def _is_far_behind(self, events: Sequence[FeedEvent], now: datetime) -> bool:
+        lag = Lag.of(Backlog(len(events), events[0].event.persisted_at, events[-1].position), now)
         self._alert(lag)
         return lag.needs_resync
 
@@ -243,7 +243,7 @@ class Projector:
         return self._claim(connection, state.lease) and projections.move(connection, state, to)
 
     def _claim(self, connection: Connection, lease: str) -> bool:
-        claimed = leases.claim(connection, [lease], self._holder, self._now(), self._lease)
+        claimed = leases.claim(connection, [lease], self._holder, self._clock.now(connection), self._lease)
         self._fences |= claimed
         return lease in claimed
 
@@ -263,7 +263,6 @@ class Projector:
             return False  # the position says where to go on, whether it was written or not
 
     def _lag(self, position: int) -> Lag:
-        return Lag.of(self._feed.backlog(position), self._now())
-
-    def _now(self) -> datetime:
-        return as_utc("time", self._clock())
+        backlog = self._feed.backlog(position)
+        with self._database.read() as connection:
+            return Lag.of(backlog, self._clock.now(connection))

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from sqlalchemy import Connection
 
-from sealbook.clock import Clock
 from sealbook.errors import InvalidInput
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events.append import append, lock_runs
 from sealbook.ledger.events.port import AppendResult
@@ -18,13 +18,12 @@ from sealbook.ledger.events.retention import RetiredRun, retire
 from sealbook.ledger.events.snapshots import RunSnapshots
 from sealbook.model.events import RunEvent
 from sealbook.model.verdict import check_text
-from sealbook.model.wire import as_utc
 
 
 class SqlRunStore(RunStoreReader):
     """The log of run events, its feed, and the snapshots projected from it."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
         super().__init__(database)
         self._clock = clock
 
@@ -45,7 +44,7 @@ class SqlRunStore(RunStoreReader):
         def work(connection: Connection) -> list[AppendResult]:
             lock_runs(connection, {event.run_id for event in batch})
             # The clock is read once the runs are ours: that is when they are persisted (R-EVT-9).
-            return append(connection, batch, as_utc("time", self._clock()))
+            return append(connection, batch, self._clock.now(connection))
 
         return self._database.write(work, repeatable=True) if batch else []
 
@@ -60,7 +59,7 @@ class SqlRunStore(RunStoreReader):
         check_text("reason", reason)
 
         def work(connection: Connection) -> RetiredRun:
-            return retire(connection, run_id, actor=actor, reason=reason, at=as_utc("time", self._clock()))
+            return retire(connection, run_id, actor=actor, reason=reason, at=self._clock.now(connection))
 
         return self._database.write(work)
 

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, FromClause, and_, case, func, literal, not
 
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.pointers.tables import authority_change, cut, pointer
+from sealbook.ledger.pointers.tables import authority_change, cut, load_record, pointer
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import attempt, partition_state
 from sealbook.model import Outcome, Status
@@ -28,7 +28,15 @@ CURRENT = and_(
 )
 """The pointer names what the authority names."""
 
-AGREES = or_(and_(SUCCESS, POINTED, CURRENT), and_(not_(SUCCESS), not_(POINTED)))
+# A re-validation may have counted the same run anew (R-STATE-10).
+_COUNTED = (
+    select(load_record.c.record_count)
+    .where(same(load_record, pointer, "run_id", "schema_version"))
+    .correlate(pointer)
+    .scalar_subquery()
+) == partition_state.c.record_count
+
+AGREES = or_(and_(SUCCESS, POINTED, CURRENT, _COUNTED), and_(not_(SUCCESS), not_(POINTED)))
 """A load has nothing to do about the partition (R-WH-1)."""
 
 ACTION = case(

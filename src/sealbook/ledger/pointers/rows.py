@@ -106,8 +106,13 @@ def record(connection: Connection, at: datetime) -> None:
 
 def publish(connection: Connection, version: int, at: datetime) -> None:
     """Point at the artifacts of the batch from a version on, whatever was pointed at before."""
-    connection.execute(_CLOSING, {"version": version, "at": at})
+    close(connection, version, at)
     connection.execute(_OPENING, {"version": version, "at": at})
+
+
+def close(connection: Connection, version: int, at: datetime) -> None:
+    """End the pointers of the batch's partitions before a version."""
+    connection.execute(_CLOSING, {"version": version, "at": at})
 
 
 def hide(
@@ -128,7 +133,7 @@ def hide(
             connection,
             (Artifact(PartitionKey(*row[:4]), row.run_id, row.schema_version) for row in found),
         )
-        connection.execute(_CLOSING, {"version": version, "at": at})
+        close(connection, version, at)
     return [
         PartitionHidden(
             key=PartitionKey(*row[:4]), run_id=row.run_id, attempt=str(version), status=row.status

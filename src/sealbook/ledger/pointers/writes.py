@@ -88,23 +88,12 @@ class PointerWriter:
             rows.record(connection, at)
             rows.publish(connection, version, at)
         rows.clear_agreed(connection)
-        append_new(connection, [_published(*each, version).to_event() for each in publishing], at)
+        append_new(
+            connection,
+            [PartitionPublished.of(each, version, replaced).to_event() for each, replaced in publishing],
+            at,
+        )
         return SwapResult(version, **{outcome: tuple(found) for outcome, found in keys.items()})
-
-
-def _published(staged: Staged, replaced_run_id: RunId | None, version: int) -> PartitionPublished:
-    return PartitionPublished(
-        key=staged.key,
-        run_id=staged.artifact.run_id,
-        attempt=str(version),
-        schema_version=staged.artifact.schema_version,
-        record_count=staged.record_count,
-        bytes=staged.bytes,
-        digest=staged.digest,
-        location=staged.location,
-        parts=staged.parts,
-        replaced_run_id=replaced_run_id,
-    )
 
 
 _PUBLISHING = ("loaded", "replaced")

@@ -12,8 +12,9 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import at_key, stream
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.states.evidence import checks_of
+from sealbook.ledger.states.holds import HOLDS
 from sealbook.ledger.states.selecting import conditions
-from sealbook.ledger.states.tables import attempt, partition_state, validator
+from sealbook.ledger.states.tables import attempt, partition_state, rollback, validator
 from sealbook.model import Attempt, Outcome, PartitionKey, PartitionState, RunId, Status
 from sealbook.model.keys import check_key
 from sealbook.model.selection import Extent, Selection
@@ -104,6 +105,15 @@ class StateReader:
             .order_by(*judged.c[*KEY, "run_id"])
         )
         return stream(self._database, query, lambda *row: (PartitionKey(*row[:4]), RunId(row[4]), row[5]))
+
+    def holds(self, selection: Selection = EVERYTHING) -> Iterator[tuple[PartitionKey, RunId]]:
+        """Stream what rollbacks hold authority against, of each partition that has been rolled back.
+
+        Up to that run, none takes authority by itself any more (R-STATE-9).
+        """
+        query = HOLDS.where(*conditions(self._database.dialect, rollback, selection))
+        in_order = query.order_by(*(rollback.c[name] for name in KEY))
+        return stream(self._database, in_order, lambda *row: (PartitionKey(*row[:4]), RunId(row[4])))
 
     def knows(
         self, *, source: str | None = None, customer: str | None = None, query: str | None = None

@@ -57,6 +57,11 @@ def write(connection: Connection, states: Iterable[PartitionState], columns: tup
     update_rows(connection, partition_state, list(states), columns)
 
 
+def not_before(at: datetime, states: Iterable[PartitionState]) -> datetime:
+    """Return a time, or the latest that one of some states has: theirs never go backwards (R-STATE-11)."""
+    return max([at, *(state.updated_at for state in states if state.updated_at is not None)])
+
+
 def key_row(key: PartitionKey) -> dict[str, Any]:
     """Return the columns of a key, for a bulk statement."""
     return _named(_key_values(key))

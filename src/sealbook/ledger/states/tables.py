@@ -107,3 +107,16 @@ override_log = Table(
     Column("run_id", RunIdText),
     CheckConstraint("action IN ('requeue', 'rollback')", name="action"),
 )
+
+rollback = Table(
+    "rollback",
+    metadata,
+    *key_columns(),
+    Column("override_id", BigInteger, nullable=False),
+    Column("from_run_id", RunIdText, nullable=False),
+    Column("to_run_id", RunIdText, nullable=False),
+    Column("newest_run_id", RunIdText, nullable=False),
+    PrimaryKeyConstraint(*KEY, "override_id"),
+    sqlite_with_rowid=False,
+)
+"""Every rollback since they hold: from which run to which, and the newest run that the partition had then."""

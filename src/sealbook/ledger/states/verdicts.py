@@ -8,26 +8,27 @@ from functools import cache
 
 from sqlalchemy import Connection, Executable, select
 
-from sealbook.clock import Clock
 from sealbook.errors import Conflict, InvalidInput
 from sealbook.ledger.db.bulk import encode_rows, given_rows, insert_rows
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.events.append import append_new
 from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.evidence import Validators, findings_of
+from sealbook.ledger.states.holds import read_holds
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import PartitionKey, PartitionState, Verdict, next_state
 from sealbook.model.events import RunEvent
+from sealbook.model.keys import refuse_ahead
 from sealbook.model.partition_events import PartitionJudged
-from sealbook.model.wire import as_utc
 
 
 class VerdictWriter:
     """The port of the validator, the only one that judges."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
         self._database = database
         self._clock = clock
         self._validators = Validators(database)
@@ -55,11 +56,22 @@ _Finding = tuple[str, str | None, int | None]
 
 
 def _judge(
-    connection: Connection, verdicts: Sequence[Verdict], validators: Sequence[int], clock: Clock
+    connection: Connection, verdicts: Sequence[Verdict], validators: Sequence[int], clock: LedgerClock
 ) -> list[PartitionState]:
-    states = state_rows.lock_all(connection, {verdict.key for verdict in verdicts}, as_utc("time", clock()))
-    at = as_utc("time", clock())  # once the locks are held, so that a later attempt has a later time
-    recorded = _recorded(connection, [each for each in verdicts if states[each.key].attempt_count])
+    states = state_rows.lock_all(connection, {verdict.key for verdict in verdicts}, clock.now(connection))
+    # Once the locks are held, so that a later attempt has a later time.
+    now = clock.now(connection)
+    for run_id in {verdict.run_id for verdict in verdicts}:
+        refuse_ahead(run_id, now)
+    at = state_rows.not_before(now, states.values())
+    judged_before = [verdict for verdict in verdicts if states[verdict.key].attempt_count]
+    recorded = _recorded(connection, judged_before)
+    holds = read_holds(connection, {verdict.key for verdict in judged_before}) if judged_before else {}
+    versions = {
+        (key, run_id): version
+        for (key, run_id, _), (_, version, _) in recorded.items()
+        if version is not None
+    }
     results: list[PartitionState] = []
     changed: dict[PartitionKey, PartitionState] = {}
     attempts: list[tuple[object, ...]] = []
@@ -70,7 +82,8 @@ def _judge(
         finding = _finding(verdict)
         known = recorded.setdefault((key, verdict.run_id, verdict.revalidation_id), finding)
         if known is finding:
-            states[key] = changed[key] = state = next_state(state, verdict, at)
+            _check_version(verdict, versions)
+            states[key] = changed[key] = state = next_state(state, verdict, at, holds.get(key))
             attempts.append(_attempt_row(verdict, state.attempt_count, validator_id, at))
             events.append(PartitionJudged.of(verdict, state.attempt_count).to_event())
         elif known != finding:
@@ -81,6 +94,20 @@ def _judge(
         insert_rows(connection, attempt, attempts)
         append_new(connection, events, at)
     return results
+
+
+def _check_version(verdict: Verdict, versions: dict[tuple[PartitionKey, str], str]) -> None:
+    """Refuse an acceptance under another schema_version than the run was accepted under (R-STATE-10)."""
+    if verdict.schema_version is None:
+        return
+    known = versions.setdefault((verdict.key, verdict.run_id), verdict.schema_version)
+    if known != verdict.schema_version:
+        raise Conflict(
+            f"{verdict.key} run {verdict.run_id} was accepted under schema_version {known}, and is delivered"
+            f" under {verdict.schema_version}",
+            remedy="The schema_version of a run never changes: judge it by today's contract of its own one,"
+            " or fetch the partition again.",
+        )
 
 
 def _recorded(connection: Connection, verdicts: Sequence[Verdict]) -> dict[_Identity, _Finding]:

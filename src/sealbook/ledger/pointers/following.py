@@ -1,0 +1,63 @@
+"""A pointer that follows an operator's choice of a run, in the transaction of that choice (R-WH-9)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, not_, select
+
+from sealbook.ledger.db.queries import at_key, same
+from sealbook.ledger.pointers import rows
+from sealbook.ledger.pointers.conditions import OPEN
+from sealbook.ledger.pointers.tables import STAGED, load_record, pointer, removal
+from sealbook.model import Status
+from sealbook.model.partition_events import PartitionFact, PartitionHidden, PartitionPublished
+from sealbook.model.publication import Artifact, Staged
+
+
+def is_there(connection: Connection, artifact: Artifact, record_count: int) -> bool:
+    """Say whether an artifact of so many records is staged, and no clean-up takes it away."""
+    return _staged(connection, artifact, record_count) is not None
+
+
+def follow(
+    connection: Connection, artifact: Artifact, record_count: int, version: int, at: datetime
+) -> list[PartitionFact]:
+    """Point at an artifact if it is there, and else at nothing; return what changed, as facts.
+
+    `version` is the warehouse's, which the caller has locked.
+    """
+    key = artifact.key
+    pointed = connection.execute(select(pointer).where(*at_key(pointer, key), OPEN)).one_or_none()
+    before = None if pointed is None else Artifact(key, pointed.run_id, pointed.schema_version)
+    found = _staged(connection, artifact, record_count)
+    if before == artifact:
+        return []
+    version += 1
+    if found is not None:
+        rows.set_version(connection, version)
+        staged = Staged(artifact, version, **{name: getattr(found, name) for name in STAGED})
+        rows.fill_batch_staged(connection, [staged])
+        rows.publish(connection, version, at)
+        return [PartitionPublished.of(staged, version, None if before is None else before.run_id)]
+    if before is None:
+        return []
+    rows.set_version(connection, version)
+    rows.fill_batch(connection, [before])
+    rows.close(connection, version, at)
+    return [PartitionHidden(key=key, run_id=before.run_id, attempt=str(version), status=Status.SUCCESS)]
+
+
+def _staged(connection: Connection, artifact: Artifact, record_count: int) -> Row[Any] | None:
+    condemned = select(removal.c.run_id).where(
+        same(removal, load_record, "run_id", "schema_version"), removal.c.removed_version.is_(None)
+    )
+    query = select(load_record).where(
+        *at_key(load_record, artifact.key),
+        load_record.c.run_id == artifact.run_id,
+        load_record.c.schema_version == artifact.schema_version,
+        load_record.c.record_count == record_count,
+        not_(condemned.exists()),
+    )
+    return connection.execute(query).one_or_none()
