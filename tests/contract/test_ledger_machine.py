@@ -1,10 +1,11 @@
-"""R-STATE-3 to R-STATE-6: any history, on every database, against a model written from the table of moves."""
+"""R-STATE-3 to R-STATE-11: any history, on every database, against a model written from the rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,12 +15,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from sqlalchemy import select
 
 from sealbook.errors import Conflict, IllegalMove, NotFound
-from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger import open_ledger
+from sealbook.ledger.states.overrides import RequeueResult
 from sealbook.ledger.states.tables import override_log
-from sealbook.model import PartitionKey, PartitionState, Verdict
+from sealbook.model import PartitionKey, PartitionState, RunId, Verdict
 from sealbook.status.verify import verify_ledger
 from tests.support.ledger import accept, reject, run_id
 
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
 KEYS = [PartitionKey("demo", customer, "clicks", date(2026, 1, 1)) for customer in "ab"]
 
 
@@ -35,6 +38,10 @@ class Page:
     current: str | None = None
     error: str | None = None
     judged: list[Verdict] = field(default_factory=list)
+    hold: str = ""
+
+    def copy(self) -> Page:
+        return replace(self, judged=list(self.judged))
 
     def describes(self, run: str | None) -> tuple[str | None, int | None]:
         """R-STATE-4: what the latest acceptance said of a run."""
@@ -48,9 +55,12 @@ class Page:
                 if finding != (verdict.outcome, verdict.schema_version, verdict.record_count):
                     raise Refused
                 return
+        if verdict.accepted and self.describes(verdict.run_id)[0] not in (None, verdict.schema_version):
+            raise Refused  # R-STATE-10
         self.judged.append(verdict)
         if verdict.accepted:
-            if self.status != "success" or self.current is None or verdict.run_id >= self.current:
+            newer = self.status != "success" or self.current is None or verdict.run_id >= self.current
+            if newer and (verdict.run_id > self.hold or verdict.run_id == self.current):
                 self.status, self.current, self.error = "success", verdict.run_id, None
         elif self.status != "success" or verdict.run_id == self.current:
             self.status, self.error = "failed", verdict.error_message
@@ -60,14 +70,17 @@ class Page:
             raise Refused
         self.status, self.error = "pending", None
 
-    def rollback(self, run: str) -> None:
+    def rollback(self, run: str, sealed: list[str] | None) -> None:
+        """R-STATE-9."""
         of_run = [each for each in self.judged if each.run_id == run]
-        earlier = self.status == "success" and self.current is not None and run < self.current
-        if not (of_run and of_run[-1].accepted and earlier):
+        if not (of_run and of_run[-1].accepted) or self.status == "pending" or run == self.current:
             raise Refused
         if self.describes(run)[0] != self.describes(self.current)[0]:
             raise Refused
-        self.current = run
+        if sealed is not None and run not in sealed:
+            raise Refused
+        self.status, self.current, self.error = "success", run, None
+        self.hold = max([self.hold, *(each.run_id for each in self.judged), *(sealed or [])])
 
 
 Book = dict[PartitionKey, Page]
@@ -88,20 +101,28 @@ VERDICTS = st.builds(
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """Does the same to a ledger and to the reference, and compares."""
+    """Does the same to a ledger and to the reference, and compares.
 
-    def __init__(self, ledger: Ledger) -> None:
+    Three writers take turns, each by a clock of its own that may jump by days.
+    """
+
+    def __init__(self, url: str) -> None:
         super().__init__()
-        self.ledger = ledger
+        self.clocks = [NOW] * 3
+        self.writers = [open_ledger(url, clock=partial(self.clocks.__getitem__, each)) for each in range(3)]
+        self.ledger = self.writers[0]
         self.book: Book = {key: Page() for key in KEYS}
         self.overrides = 0
+        self.times: dict[PartitionKey, datetime] = {}
+
+    @rule(writer=st.integers(0, 2), days=st.integers(-9, 9))
+    def another_writer_with_another_clock(self, writer: int, days: int) -> None:
+        self.ledger = self.writers[writer]
+        self.clocks[writer] += timedelta(days=days, seconds=1)
 
     def both(self, act: Callable[[], object], model: Callable[[Book], object]) -> bool:
         """Act on both; either both refuse, or both do it."""
-        copy = {
-            key: Page(page.status, page.current, page.error, list(page.judged))
-            for key, page in self.book.items()
-        }
+        copy = {key: page.copy() for key, page in self.book.items()}
         try:
             model(copy)
         except Refused:
@@ -127,17 +148,34 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(keys=st.lists(st.sampled_from(KEYS), min_size=1, unique=True))
     def requeue(self, keys: list[PartitionKey]) -> None:
+        done: list[PartitionKey] = []
+        results: list[RequeueResult] = []
+
         def model(book: Book) -> None:
             for key in keys:
-                book[key].requeue()
+                if book[key].status == "failed":
+                    book[key].requeue()
+                    done.append(key)
+            if not done:
+                raise Refused
 
-        self.overrides += self.both(lambda: self.ledger.requeue(keys, actor="ann", reason="again"), model)
+        def act() -> None:
+            results.extend(self.ledger.requeue(keys, actor="ann", reason="again"))
 
-    @rule(key=st.sampled_from(KEYS), run=st.integers(1, 4).map(run_id))
-    def rollback(self, key: PartitionKey, run: str) -> None:
+        if self.both(act, model):
+            self.overrides += 1
+            assert [each.key for each in results] == keys
+            assert [each.key for each in results if each.refused is None] == done
+
+    @rule(
+        key=st.sampled_from(KEYS),
+        run=st.integers(1, 4).map(run_id),
+        sealed=st.none() | st.lists(st.integers(1, 5).map(run_id)),
+    )
+    def rollback(self, key: PartitionKey, run: RunId, sealed: list[RunId] | None) -> None:
         self.overrides += self.both(
-            lambda: self.ledger.rollback(key, run, actor="ann", reason="back"),
-            lambda book: book[key].rollback(run),
+            lambda: self.ledger.rollback(key, run, actor="ann", reason="back", sealed=sealed),
+            lambda book: book[key].rollback(run, list(sealed) if sealed is not None else None),
         )
 
     @invariant()
@@ -145,11 +183,20 @@ class LedgerMachine(RuleBasedStateMachine):
         found = {state.key: fields(state) for state in self.ledger.states()}
         assert found == {key: row(key, page) for key, page in self.book.items() if page.judged}
 
+    @invariant()
+    def times_never_go_back(self) -> None:
+        """R-STATE-11."""
+        for state in self.ledger.states():
+            assert state.updated_at is not None
+            assert state.updated_at >= self.times.get(state.key, state.updated_at)
+            self.times[state.key] = state.updated_at
+
     def teardown(self) -> None:
         for key, page in self.book.items():
             assert fields(self.ledger.state(key)) == row(key, page)
             attempts = self.ledger.attempts(key)
             assert [each.attempt for each in attempts] == list(range(1, len(page.judged) + 1))
+            assert sorted(each.judged_at for each in attempts) == [each.judged_at for each in attempts]
             for each, verdict in zip(attempts, page.judged, strict=True):
                 assert (each.run_id, each.outcome, each.error_message, each.revalidation_id) == (
                     verdict.run_id,
@@ -159,8 +206,12 @@ class LedgerMachine(RuleBasedStateMachine):
                 )
         with self.ledger._database.read() as connection:
             assert len(connection.execute(select(override_log.c.id)).all()) == self.overrides
+        assert dict(self.ledger.reader.holds()) == {
+            key: page.hold for key, page in self.book.items() if page.hold
+        }
         assert list(verify_ledger(self.ledger.reader)) == []  # R-EVT-11
-        self.ledger.close()
+        for writer in self.writers:
+            writer.close()
 
 
 def row(key: PartitionKey, page: Page) -> tuple[Any, ...]:
@@ -184,7 +235,7 @@ def fields(state: PartitionState) -> tuple[Any, ...]:
 def test_any_history(new_ledger_url: Callable[[], str], request: pytest.FixtureRequest) -> None:
     class Machine(LedgerMachine):
         def __init__(self) -> None:
-            super().__init__(open_ledger(new_ledger_url()))
+            super().__init__(new_ledger_url())
 
     on_sqlite = "sqlite" in request.node.name
     run_state_machine_as_test(

@@ -31,6 +31,8 @@ from sealbook.status.verify import verify_ledger
 from tests.support.ledger import accept, reject, run_id
 from tests.support.pointers import planned, seen, stage
 
+RUNS = st.integers(1, 4)
+OF_VERSION_2 = 3
 DAY = date(2026, 1, 1)
 KEYS = [PartitionKey("demo", customer, "clicks", DAY) for customer in "ab"]
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
@@ -54,12 +56,15 @@ class Warehouse:
     files: set[Artifact] = field(default_factory=set)
     cuts: dict[str, dict[PartitionKey, RunId]] = field(default_factory=dict)
     closed: dict[Artifact, datetime] = field(default_factory=dict)
+    published: set[Artifact] = field(default_factory=set)
 
     def point(self, key: PartitionKey, to: Artifact | None, at: datetime) -> None:
         shelf = self.shelves[key]
         if shelf.pointed is not None:
             self.closed[shelf.pointed] = at
         shelf.pointed, shelf.ever = to, True
+        if to is not None:
+            self.published.add(to)
 
 
 class PointerMachine(RuleBasedStateMachine):
@@ -107,32 +112,34 @@ class PointerMachine(RuleBasedStateMachine):
         self.stage()
         self.swap_batch(self.ready)
 
-    @rule(
-        key=st.sampled_from(KEYS),
-        run=st.integers(1, 3),
-        good=st.booleans(),
-        version=st.sampled_from(["1", "1", "2"]),
-    )
-    def judge(self, key: PartitionKey, run: int, good: bool, version: str) -> None:
+    @rule(key=st.sampled_from(KEYS), run=RUNS, good=st.booleans())
+    def judge(self, key: PartitionKey, run: int, good: bool) -> None:
         self.judgements += 1
-        again = str(self.judgements)
+        again, version = str(self.judgements), "2" if run == OF_VERSION_2 else "1"
         verdict = accept(key, run, again=again, version=version) if good else reject(key, run, again=again)
         self.ledger.judge([verdict])
 
-    @rule(key=st.sampled_from(KEYS), run=st.integers(1, 3))
+    @rule(key=st.sampled_from(KEYS), run=RUNS)
     def demote_and_accept_another(self, key: PartitionKey, run: int) -> None:
         """What a validator may do between two loads."""
         authority = self.authorities().get(key)
         if authority is not None:
-            self.judge(key, int(authority.run_id), False, "1")
-        self.judge(key, run, True, "1")
+            self.judge(key, int(authority.run_id), False)
+        self.judge(key, run, True)
 
-    @rule(key=st.sampled_from(KEYS), run=st.integers(1, 3).map(run_id))
+    @rule(key=st.sampled_from(KEYS), run=RUNS.map(run_id))
     def roll_back(self, key: PartitionKey, run: RunId) -> None:
+        """R-WH-9: the pointer follows in the same transaction, to the artifact if it is there."""
         try:
-            self.ledger.rollback(key, run, **WHO)
+            done = self.ledger.rollbacks.rollback(key, run, **WHO)
         except (IllegalMove, NotFound):
             return
+        chosen, shelf = self.authorities()[key], self.reference.shelves[key]
+        assert chosen.run_id == run
+        if not done.is_readable:
+            assert chosen not in self.reference.published or chosen in self.taken
+        if shelf.pointed not in (chosen, chosen if done.is_readable else None):
+            self.reference.point(key, chosen if done.is_readable else None, self.now)
 
     @rule()
     def requeue(self) -> None:

@@ -50,22 +50,25 @@ def test_a_plan_item_says_what_to_load(ledger: Ledger) -> None:
     assert item[4:] == (Action.REPLACE, run_id(2), "1", 8, None, run_id(1), 1)
 
     load(ledger)
-    ledger.rollback(KEY, run_id(1), actor="ann", reason="the second is worse")
-    [item] = ledger.pointers.plan()
-    assert item[4:] == (Action.REPLACE, run_id(1), "1", 7, staged(run=1).digest, run_id(2), 2)
-
-    ledger.judge([reject(KEY, 1, again="r")])
+    ledger.judge([reject(KEY, 2, again="r")])
     [item] = ledger.pointers.plan()
     assert item[4:] == (Action.HIDE, None, None, None, None, run_id(2), 2)
 
+    ledger.pointers.hide()
+    ledger.judge([accept(KEY, 2, again="s", records=8)])
+    [item] = ledger.pointers.plan()
+    assert item[4:] == (Action.LOAD, run_id(2), "1", 8, staged(run=2).digest, None, 3)
 
-def test_another_schema_version_of_the_same_run_is_a_replacement(ledger: Ledger) -> None:
-    """R-WH-1, R-WH-6: run_id or schema_version differs."""
-    ledger.judge([accept(KEY, 1, version="1")])
+
+def test_a_run_that_is_counted_anew_is_planned(ledger: Ledger) -> None:
+    """R-STATE-10: a re-validation that changes only the record_count; the artifact's own count tells."""
+    ledger.judge([accept(KEY, 1, records=10)])
     load(ledger)
-    ledger.judge([accept(KEY, 1, version="2", again="under version 2")])
+    ledger.judge([accept(KEY, 1, records=11, again="counted anew")])
     assert planned(ledger) == [(Action.REPLACE, KEY)]
-    assert load(ledger).replaced == (KEY,)
+    assert ledger.pointers.swap([staged(KEY, 1, records=10)]).miscounted == (KEY,)
+    assert planned(ledger) == [(Action.REPLACE, KEY)]
+    ledger.judge([accept(KEY, 1, records=10, again="and again")])
     assert planned(ledger) == []
 
 
@@ -217,9 +220,7 @@ def test_every_difference_between_pointer_and_state_is_named(ledger: Ledger) -> 
     ledger.judge([accept(key, 2) for key in KEYS[:6]])
     load(ledger)
     assert list(ledger.pointers.differences()) == []
-    ledger.judge(
-        [accept(KEYS[0], 3), reject(KEYS[1], 2, again="r"), accept(KEYS[2], 2, version="9", again="r")]
-    )
+    ledger.judge([accept(KEYS[0], 3), reject(KEYS[1], 2, again="r"), accept(KEYS[2], 3, version="9")])
     ledger.judge([accept(KEYS[3], 2, records=11, again="r")])
     with ledger._database.engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM authority_change")
@@ -231,6 +232,7 @@ def test_every_difference_between_pointer_and_state_is_named(ledger: Ledger) -> 
         [
             Difference(KEYS[0], "run_id", run_id(2), run_id(3)),
             Difference(KEYS[1], "status", "available", "failed"),
+            Difference(KEYS[2], "run_id", run_id(2), run_id(3)),
             Difference(KEYS[2], "schema_version", "1", "9"),
             Difference(KEYS[3], "record_count", "10", "11"),
             Difference(KEYS[4], "record_count", "no load record", "10"),

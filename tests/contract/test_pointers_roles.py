@@ -116,8 +116,10 @@ def test_nobody_else_publishes(url_as: UrlAs) -> None:
 def test_what_others_decide_gets_into_the_plan(url_as: UrlAs) -> None:
     """The note of a changed authority is written with the rights of whoever changes it."""
     with open_ledger(url_as("control")) as control, open_ledger(url_as("loader")) as loader:
-        load(loader)
-        control.rollback(KEY, run_id(1), actor="ann", reason="the second is worse")
-        assert load(loader).loaded == (KEY,)  # nothing of the first was staged, so the rollback hid the second
-        control.rollback(KEY, run_id(2), actor="ann", reason="it is not")
-        assert load(loader).skipped == load(loader).loaded == ()  # the pointer went back with it
+        with open_ledger(url_as("validator")) as validator:
+            validator.judge([accept(KEY, 3)])
+        assert load(loader).replaced == (KEY,)
+        control.rollback(KEY, run_id(2), actor="ann", reason="the third is worse")
+        assert load(loader).loaded == (KEY,)  # it was not staged yet, so the rollback hid the third
+        control.rollback(KEY, run_id(3), actor="ann", reason="it is not")
+        assert load(loader).loaded == load(loader).replaced == ()  # the pointer went back with it

@@ -95,7 +95,7 @@ def test_an_earlier_run_comes_back_with_its_own_load_record(ledger: Ledger, poin
     ledger.judge([accept(KEY, 2)])
     pointers.swap([staged(KEY, 2)])
     ledger.rollback(KEY, run_id(1), actor="ann", reason="the second is worse")
-    assert pointers.swap([staged(KEY, 1)]).replaced == (KEY,)
+    assert pointers.swap([staged(KEY, 1)]).unchanged == (KEY,)
     assert next(iter(pointers.load_records())) == record
     assert seen(ledger) == {KEY: run_id(1)}
 
@@ -105,9 +105,7 @@ def test_what_is_no_longer_the_authority_is_left_alone(ledger: Ledger) -> None:
     judged, never = MANY[:6], MANY[6]
     ledger.judge([accept(key, 1) for key in judged])
     batch = [staged(key, 1) for key in (*judged, never)]
-    ledger.judge(
-        [accept(judged[0], 2), reject(judged[1], 1, again="r"), accept(judged[2], 1, version="2", again="r")]
-    )
+    ledger.judge([accept(judged[0], 2), reject(judged[1], 1, again="r"), accept(judged[2], 2, version="2")])
     ledger.judge([reject(judged[3], 1, again="r")])
     ledger.requeue([judged[3]], actor="ann", reason="again")
     result = ledger.pointers.swap(batch)

@@ -136,7 +136,9 @@ def test_a_late_event_of_a_retired_run_heals_too(ledger: Ledger, database: Datab
     store.append_events(story())
     store.retire_run(RUN, actor="olga", reason="old")
     store.append_events([RunEvent.new(RUN, "PartitionHidden", f"load/{number}") for number in range(3)])
-    projector = Projector(database, FaultyFeed(store, hidden_in_feed=_number(10)), RunSnapshots(), Clock())
+    projector = Projector(
+        database, FaultyFeed(store, hidden_in_feed=_number(10)), RunSnapshots(), LedgerClock(Clock())
+    )
     assert projector._take_batch(projector._active())
     assert _run(store) == (8, True)
     projector._heal(projector._active())

@@ -67,8 +67,8 @@ def test_a_requeue_is_told_under_the_run_of_the_last_attempt(ledger: Ledger) -> 
     """R-CTL-3: who asked and why; a requeue that is refused says nothing."""
     ledger.judge([reject(KEY, 1), reject(KEY, 2), accept(OTHER, 3)])
     with pytest.raises(IllegalMove):
-        ledger.requeue([KEY, OTHER], actor="olga", reason="fixed upstream")
-    ledger.requeue([KEY, KEY], actor="olga", reason="fixed upstream")
+        ledger.requeue([OTHER], actor="olga", reason="fixed upstream")
+    ledger.requeue([KEY, OTHER, KEY], actor="olga", reason="fixed upstream")
     assert _said(ledger)[-1] == (run_id(2), "PartitionRequeued", f"control/{KEY}", "1")
     (event,) = [e for e in ledger.run_store.fetch_events(run_id(2)) if e.event_type == "PartitionRequeued"]
     assert event.partition == str(KEY)
@@ -94,6 +94,7 @@ def test_a_rollback_is_told_under_the_run_that_gets_authority(ledger: Ledger) ->
         record_count=10,
         actor="olga",
         reason="the second is worse",
+        newest_run_id=run_id(2),
     )
     assert len(_said(ledger)) == 3
 

@@ -10,8 +10,8 @@ import msgspec
 from sqlalchemy import Connection, insert, select
 
 from sealbook.errors import NotFound
-from sealbook.ledger.db.contract_tables import contract, contract_in_force
 from sealbook.ledger.db.clock import LedgerClock
+from sealbook.ledger.db.contract_tables import contract, contract_in_force
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.schema import wait_for_turn
 from sealbook.model.contract import Contract, Query

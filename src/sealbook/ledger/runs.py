@@ -165,8 +165,11 @@ class RunWriter:
         if status is not None:
             error = "nothing of it was accepted" if status is RunStatus.FAILED else None
             left_open = _open_steps(snapshot, "the run ended without it: others did what it set out to do")
-            append_new(connection, [*left_open, run_ended(run_id, status, error=error)], self._clock.now(connection))
+            append_new(
+                connection, [*left_open, run_ended(run_id, status, error=error)], self._clock.now(connection)
+            )
         return status
+
 
 def _open_steps(snapshot: RunSnapshot, error: str) -> Iterator[RunEvent]:
     """End what is still open when a run ends: attempts that died, or that another command is at."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from datetime import date
 
-from sqlalchemy import ColumnElement, and_, false, not_, select
+from sqlalchemy import Boolean, ColumnElement, and_, false, not_, select, type_coerce
 
 from sealbook.errors import InvalidInput, NotFound
 from sealbook.ledger.db.engine import Database
@@ -52,7 +52,7 @@ class PublishedReader:
         if strict:
             asked.append(CURRENT)
         query = (
-            select(*_POINTED, *_LOADED, not_(CURRENT))
+            select(*_POINTED, *_LOADED, type_coerce(not_(CURRENT), Boolean))
             .join(partition_state, same(partition_state, pointer))
             .join(load_record, same(load_record, pointer, "run_id", "schema_version"))
             .where(*asked, READABLE)
