@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from sealbook.extract.extraction import Extraction
     from sealbook.extract.results import Extracted, ExtractOutcome
     from sealbook.ledger import Ledger, LedgerReader
     from sealbook.load.results import Loaded, LoadOutcome
@@ -210,9 +211,15 @@ class Book(_Readable):
         return BookReader(self.settings, self.ledger.reader)
 
     @cached_property
+    def extraction(self) -> Extraction:
+        """The stage of extraction. Its plan needs no ledger: what is wrong is found before one is opened."""
+        from sealbook.extract.extraction import Extraction
+
+        return Extraction(self.settings.sources, self.settings.raw, lambda: self.spark)
+
+    @cached_property
     def pipeline(self) -> Pipeline:
         """The stages, and the runs that go through them."""
-        from sealbook.extract.extraction import Extraction
         from sealbook.load.loader import Loader
         from sealbook.pipeline import Pipeline
         from sealbook.validate.validator import Validator
@@ -220,7 +227,7 @@ class Book(_Readable):
         ledger, settings = self.ledger, self.settings
         return Pipeline(
             ledger,
-            Extraction(settings.sources, settings.raw, lambda: self.spark),
+            self.extraction,
             Validator(
                 ledger.reader,
                 ledger.verdicts,
@@ -242,7 +249,7 @@ class Book(_Readable):
         """Fetch every partition that is configured and chosen, and seal it as part of one run."""
         from sealbook.extract.results import ExtractOutcome
 
-        plan = self.pipeline.extraction.plan(selection)
+        plan = self.extraction.plan(selection)
         outcome = ExtractOutcome(run_id or self.pipeline.open_run())
         for batch in self.pipeline.extract(plan, outcome.run_id):
             outcome.add(batch)
@@ -252,7 +259,7 @@ class Book(_Readable):
         self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None
     ) -> Generator[list[Extracted], None, None]:
         """Do the same, and yield results as they come."""
-        plan = self.pipeline.extraction.plan(selection)
+        plan = self.extraction.plan(selection)
         yield from self.pipeline.extract(plan, run_id or self.pipeline.open_run())
 
     def validate(
@@ -305,7 +312,7 @@ class Book(_Readable):
         from sealbook.model import RunStatus
         from sealbook.pipeline import RunOutcome
 
-        plan = self.pipeline.extraction.plan(selection)
+        plan = self.extraction.plan(selection)
         outcome = RunOutcome.of(run_id or self.pipeline.open_run())
         for batch in self.pipeline.run(plan, outcome.run_id):
             outcome.add(batch)
@@ -317,7 +324,7 @@ class Book(_Readable):
         self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None
     ) -> Generator[StageBatch, None, None]:
         """Do the same, and yield the results of each stage as they come."""
-        plan = self.pipeline.extraction.plan(selection)
+        plan = self.extraction.plan(selection)
         yield from self.pipeline.run(plan, run_id or self.pipeline.open_run())
 
     def close(self) -> None:

@@ -76,7 +76,7 @@ def test_events_of_an_unknown_run_says_so(book: Path) -> None:
     ran = run("events", new_run_id(), cwd=book)
 
     assert (ran.code, ran.out) == (1, "")
-    assert "has said nothing" in ran.said
+    assert "there is no run" in ran.said
 
 
 def test_follow_goes_on_with_what_comes_until_ctrl_c(book: Path, run_id: RunId) -> None:

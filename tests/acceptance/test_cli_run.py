@@ -60,7 +60,7 @@ def test_everything_published_is_0(tmp_path: Path) -> None:
     ran = run_json(book, *DAYS)
 
     assert ran.code == 0, ran.err
-    assert list(ran.json) == ["run_id", "status", "counts", "not_published"]
+    assert list(ran.json) == ["run_id", "status", "counts", "reasons", "not_published"]
     assert (ran.json["status"], ran.json["not_published"]) == ("COMPLETED", [])
     counts = ran.json["counts"]
     assert counts["extract"] == {"sealed": 18, "skipped": 0, "failed": 0}

@@ -10,7 +10,7 @@ from sealbook.cli.failure import ExitCode, report
 from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, message, show_json
 from sealbook.cli.selecting import selects
-from sealbook.cli.words import counted
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.config import Settings

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from sealbook.cli.table import cell, stdout_console
 from sealbook.model.contract import Contract, Rule
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.views.contracts import ContractView
@@ -56,6 +57,6 @@ def _facts(contract: Contract, shown: ContractView) -> Iterator[tuple[str, str]]
 
 def _terms(rule: Rule) -> str:
     terms = [str(rule.severity)]
-    terms += [f"up to {rule.max_count} rows may violate it"] if rule.max_count else []
+    terms += [f"up to {counted(rule.max_count, 'row')} may violate it"] if rule.max_count else []
     terms += [f"up to a share of {rule.max_share:f} may violate it"] if rule.max_share else []
     return f" ({'; '.join(terms)})"

@@ -9,8 +9,8 @@ import typer
 from sealbook.cli.options import CutOption, FormatOption, StrictOption
 from sealbook.cli.output import Format, message, show
 from sealbook.cli.selecting import selects
-from sealbook.cli.words import counted
 from sealbook.model.publication import CoverageKind
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.book import BookReader

@@ -13,9 +13,9 @@ from sealbook.cli.failure import ExitCode
 from sealbook.cli.output import message
 from sealbook.cli.run import exit_code, print_summary, run_stages
 from sealbook.cli.sql import show_answer
-from sealbook.cli.words import counted
 from sealbook.errors import ConfigError
 from sealbook.model.selection import Selection
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.book import Book
@@ -53,7 +53,7 @@ def demo(
     """
     _write_book(folder)
     with sealbook.open(folder) as book:
-        plan = book.pipeline.extraction.plan(_WHOLE)
+        plan = book.extraction.plan(_WHOLE)
         run_id = book.pipeline.open_run()
         message(f"Run {run_id}: {counted(len(plan), 'partition')}")
         summary = run_stages(book, plan, run_id)

@@ -13,6 +13,7 @@ from sealbook.cli.invocation import open_book
 from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, message, show_json
 from sealbook.errors import NotFound
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.ledger.events import RunStore
@@ -54,8 +55,8 @@ def show(
         store = book.ledger.run_store
         if not store.fetch_events(run_id, limit=1):
             if not follow:
-                raise NotFound(f"run {run_id} has said nothing", remedy="`sealbook runs` lists the runs.")
-            message(f"Run {run_id} has said nothing yet; Ctrl-C ends the wait.")
+                raise NotFound(f"there is no run {run_id}", remedy="`sealbook runs` lists the runs.")
+            message(f"There is no event of run {run_id} yet; Ctrl-C ends the wait.")
         events = store.follow_run(run_id) if follow else _all(store, run_id)
         wanted = (event for event in events if not types or event.event_type in types)
         if form is Format.TABLE:
@@ -88,7 +89,7 @@ def export(
     ):
         for written in export_log(book.ledger.run_store, to):
             show_progress(written)
-    message(f"Wrote {written:,} events to {to}")
+    message(f"Wrote {counted(written, 'event')} to {to}")
 
 
 def _all(store: RunStore, run_id: str) -> Iterator[RunEvent]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from sealbook.cli.failure import ExitCode
+from sealbook.cli.guards import ForceOption, YesOption, approve
 from sealbook.cli.options import FormatOption, ResumedRunOption
 from sealbook.cli.output import Format, message, show_json
 from sealbook.cli.selecting import selects
-from sealbook.cli.words import counted
 from sealbook.extract.results import Ending
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.book import Book
@@ -41,6 +42,8 @@ def extract(
     book: Book,
     selection: Selection,
     run_id: ResumedRunOption = None,
+    yes: YesOption = False,
+    force: ForceOption = False,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Fetch every partition of a span of days and seal it as one run.
@@ -48,8 +51,12 @@ def extract(
     To go on with a run that was stopped, name it by --run-id: what it has sealed is skipped.
     One partition's failure leaves the others alone.
     """
+    from sealbook.cli.reasons import say_reasons
+    from sealbook.views.sums import extract_reasons
+
     del ctx
-    plan = book.pipeline.extraction.plan(selection)
+    plan = book.extraction.plan(selection)
+    approve(plan, yes=yes, force=force)
     run = run_id or book.pipeline.open_run()
     message(f"Run {run}: {counted(len(plan), 'partition')}")
     results = _extract(book, plan, run)
@@ -57,6 +64,7 @@ def extract(
         show_json(result.row() for result in results)
     else:
         _show_summary(results)
+    say_reasons(extract_reasons(results))
     failed = sum(result.ending is Ending.FAILED for result in results)
     if failed == len(results):
         message("Nothing was sealed. Try again as a new run.")
@@ -80,9 +88,8 @@ def _extract(book: Book, plan: ExtractPlan, run_id: RunId) -> list[Extracted]:
 
 
 def _show_summary(results: Sequence[Extracted]) -> None:
-    from sealbook.cli.reasons import say_reasons
     from sealbook.cli.table import Column, print_table
-    from sealbook.views.sums import extract_reasons, extract_sums
+    from sealbook.views.sums import extract_sums
 
     columns: list[Column[QuerySum[Ending]]] = [
         Column("query", lambda each: each.query),
@@ -93,4 +100,3 @@ def _show_summary(results: Sequence[Extracted]) -> None:
         Column("MB", lambda each: f"{each.bytes / 1e6:,.1f}", number=True),
     ]
     print_table(extract_sums(results), columns)
-    say_reasons(extract_reasons(results))

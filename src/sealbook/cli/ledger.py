@@ -11,7 +11,7 @@ from sealbook.cli.failure import ExitCode
 from sealbook.cli.invocation import load_settings, open_book
 from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, flat, message, show, show_json
-from sealbook.cli.words import counted
+from sealbook.model.words import counted
 
 app = typer.Typer(help="The database that the book is kept in.", no_args_is_help=True)
 

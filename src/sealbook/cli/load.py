@@ -51,6 +51,9 @@ def load(
     Only what differs from what is published is touched; with nothing to do, Spark is not started.
     A load that was stopped or killed is finished by the next one.
     """
+    from sealbook.cli.reasons import say_reasons
+    from sealbook.views.sums import load_reasons
+
     del ctx
     plan = book.pipeline.loader.plan(selection, rebuild=rebuild)
     message(plan_text(plan.counts) + (f", {len(plan.rebuild):,} to check" if rebuild else ""))
@@ -62,6 +65,7 @@ def load(
         show_json(map(flat, results))
     else:
         _show_summary(results)
+    say_reasons(load_reasons(results))
     failed = sum(result.ending is LoadEnding.FAILED for result in results)
     if failed:
         raise typer.Exit(ExitCode.FAILED if failed == len(results) else ExitCode.DONE_IN_PART)
@@ -85,10 +89,9 @@ _ALWAYS = (LoadEnding.LOADED, LoadEnding.REPLACED, LoadEnding.HIDDEN, LoadEnding
 
 
 def _show_summary(results: Sequence[Loaded]) -> None:
-    """Print what was done by query, and why partitions were left alone."""
-    from sealbook.cli.reasons import say_reasons
+    """Print what was done, by query."""
     from sealbook.cli.table import Column, print_table
-    from sealbook.views.sums import load_reasons, load_sums
+    from sealbook.views.sums import load_sums
 
     sums = load_sums(results)
     if not sums:
@@ -105,7 +108,6 @@ def _show_summary(results: Sequence[Loaded]) -> None:
         Column("MB", lambda each: f"{each.bytes / 1e6:,.1f}", number=True),
     ]
     print_table(sums, columns)
-    say_reasons(load_reasons(results))
 
 
 def _ending_column(ending: LoadEnding) -> Column[QuerySum[LoadEnding]]:

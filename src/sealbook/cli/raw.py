@@ -21,8 +21,8 @@ from sealbook.cli.options import (
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, cell, print_table
-from sealbook.cli.words import counted
 from sealbook.errors import NotFound
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.book import BookReader

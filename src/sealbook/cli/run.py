@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 import typer
 
 from sealbook.cli.failure import ExitCode
+from sealbook.cli.guards import ForceOption, YesOption, approve
 from sealbook.cli.options import FormatOption, ResumedRunOption
 from sealbook.cli.output import Format, message, show_object
 from sealbook.cli.selecting import selects
-from sealbook.cli.words import counted
 from sealbook.model import RunStatus
 from sealbook.model.partition_events import Stage
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.book import Book
     from sealbook.extract.plan import ExtractPlan
     from sealbook.model import RunId
     from sealbook.model.selection import Selection
+    from sealbook.views.reasons import Reason
     from sealbook.views.run_summary import NotPublished, RunSummary
 
 app = typer.Typer()
@@ -42,6 +44,8 @@ def run(
     book: Book,
     selection: Selection,
     run_id: ResumedRunOption = None,
+    yes: YesOption = False,
+    force: ForceOption = False,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Extract, validate and load every partition of a span of days, as one run.
@@ -50,7 +54,8 @@ def run(
     One partition's failure leaves the others alone.
     """
     del ctx
-    plan = book.pipeline.extraction.plan(selection)
+    plan = book.extraction.plan(selection)
+    approve(plan, yes=yes, force=force)
     if run_id is not None and (ended := _ended(book, run_id)) is not None:
         message(f"Run {run_id} has ended already: {ended.status}")
         if form is Format.JSON:
@@ -82,22 +87,33 @@ def run_stages(book: Book, plan: ExtractPlan, run_id: RunId) -> RunSummary:
 
 
 def print_summary(summary: RunSummary) -> None:
-    """Print what came of each stage, and what was not published, worst first."""
+    """Print what came of each stage, and what was not published, worst first, each reason once."""
+    from sealbook.cli.reasons import few
     from sealbook.cli.table import cell
 
     for stage, counts in summary.counts.items():
         said = ", ".join(f"{count:,} {_words(ending)}" for ending, count in counts.items() if count)
         typer.echo(f"{stage:<10}{said or 'nothing to do'}")
-    missed = summary.worst_first
-    if not missed:
+    reasons = summary.reasons
+    if not reasons:
         return
     typer.echo("not published")
-    shown = [(str(each.key), f"{each.stage} {each.ending}", cell(each.reason)) for each in missed[:_SHOWN]]
-    key_width, ending_width = (max(len(each[place]) for each in shown) for place in (0, 1))
-    for key, ending, reason in shown:
-        typer.echo(f"  {key:<{key_width}}  {ending:<{ending_width}}  {reason}")
-    if len(missed) > _SHOWN:
-        typer.echo(f"  … and {len(missed) - _SHOWN:,} more")
+    shown = [(_which(reason), f"{stage} {reason.ending}", reason) for stage, reason in reasons[:_SHOWN]]
+    which_width = max(len(which) for which, _, _ in shown)
+    ending_width = max(len(ending) for _, ending, _ in shown)
+    for which, ending, reason in shown:
+        said = cell(reason.text if reason.is_same else f"the first: {reason.text}")
+        typer.echo(f"  {which:<{which_width}}  {ending:<{ending_width}}  {said}")
+        if len(reason.keys) > 1:
+            typer.echo(f"    {few(reason.keys)}")
+    if left := reasons[_SHOWN:]:
+        more = sum(len(reason.keys) for _, reason in left)
+        typer.echo(f"  … and {more:,} more, for other reasons; --format json lists all")
+
+
+def _which(reason: Reason) -> str:
+    """Name the partition that has a reason, or say how many have."""
+    return str(reason.keys[0]) if len(reason.keys) == 1 else counted(len(reason.keys), "partition")
 
 
 def exit_code(summary: RunSummary) -> ExitCode:

@@ -12,8 +12,8 @@ from sealbook.cli.groups import DefaultGroup
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import FormatOption, RunIdArgument
 from sealbook.cli.output import Format, message, show_json
-from sealbook.cli.words import counted
 from sealbook.errors import InvalidInput
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.views.runs import RunRow
@@ -55,7 +55,7 @@ def list_(
     else:
         _print_runs(found)
     if not found:
-        message("No run has said anything yet.")
+        message("There is no run yet.")
 
 
 @app.command(epilog=_CANCEL_EXAMPLES)

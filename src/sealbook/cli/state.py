@@ -11,8 +11,8 @@ from sealbook.cli.invocation import open_book
 from sealbook.cli.options import FormatOption, KeyArgument, LimitOption
 from sealbook.cli.output import Format, flat, message, show, show_json
 from sealbook.cli.selecting import selects
-from sealbook.cli.words import counted
 from sealbook.model import PartitionState, Status
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.book import BookReader

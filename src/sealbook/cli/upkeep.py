@@ -12,7 +12,7 @@ from sealbook.cli.options import DryRunOption, FormatOption, parse_span
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, print_table
-from sealbook.cli.words import counted
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.book import BookReader

@@ -10,17 +10,19 @@ from rich.text import Text
 
 from sealbook.cli.evidence import finding
 from sealbook.cli.output import message
-from sealbook.cli.reasons import say_reasons
+from sealbook.cli.reasons import few, say_reasons
 from sealbook.cli.table import Column, print_table, stdout_console
-from sealbook.cli.words import counted
 from sealbook.model import Severity
+from sealbook.model.words import counted
 from sealbook.validate.plan import Which
-from sealbook.views.reasons import group_reasons
+from sealbook.views.reasons import Cause, group_reasons
 
 if TYPE_CHECKING:
     from sealbook.validate.results import NotJudged, ValidateOutcome
 
+_SHOWN = 5
 _STYLES = {Severity.ERROR: "red", Severity.WARN: "yellow"}
+_AGAIN = "If the contract was wrong, correct it, and judge again: sealbook validate --rejected"
 _NOTHING = {
     Which.NEW: "There is nothing new to judge",
     Which.ACCEPTED: "There is nothing accepted to judge again",
@@ -46,7 +48,9 @@ class Telling:
         if failed:
             print_table(failed, columns)
         console = stdout_console()
-        for verdict in outcome.first_rejected:
+        most_first = sorted(outcome.rejections.values(), key=lambda those: -len(those.keys))
+        for those in most_first[:_SHOWN]:
+            verdict = those.first
             console.print()
             console.print(
                 Text.assemble(
@@ -56,17 +60,23 @@ class Telling:
             for check in verdict.checks:
                 if not check.passed:
                     console.print(Text(f"  {finding(check)}", _STYLES[check.severity]))
+            if others := those.keys[1:]:
+                console.print(f"  the same checks failed in {len(others):,} more: {few(others)}")
+        if left := most_first[_SHOWN:]:
+            more = sum(len(those.keys) for those in left)
+            console.print(f"\n… and {more:,} more, by other checks; --format json lists all.")
 
     def say_outcome(self, outcome: ValidateOutcome, *, failed: int) -> None:
         """Say how many there were of each kind; `failed` partitions are there to be judged again."""
         _say_not_judged(outcome.not_judged)
         if outcome.accepted or outcome.rejected or outcome.not_judged:
             message(self._counts(outcome))
+            if outcome.rejected and not self.is_dry_run:
+                message(_AGAIN)
         else:
             message(_NOTHING[self.which])
             if self.which is Which.NEW and failed:
-                said = "1 partition is" if failed == 1 else f"{failed:,} partitions are"
-                message(f"{said} failed: after a change of the contract, --rejected judges again")
+                message(f"{counted(failed, 'partition', 'is', 'are')} failed. {_AGAIN}")
         if outcome.superseded:
             message(f"Passed over as superseded: {counted(outcome.superseded, 'run')}")
         if self.is_dry_run:
@@ -90,4 +100,6 @@ class Telling:
 
 
 def _say_not_judged(results: Iterable[NotJudged]) -> None:
-    say_reasons(group_reasons((each.key, f"run {each.run_id} not judged", each.reason) for each in results))
+    say_reasons(
+        group_reasons(Cause(each.key, f"run {each.run_id} not judged", each.reason) for each in results)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 
 from sealbook.config import SourceSettings, configured
@@ -29,7 +30,13 @@ class ExtractPlan:
         return dict(found)
 
     def __len__(self) -> int:
-        return sum(map(len, self.keys.values()))
+        return sum(part.count() for part in self.parts)
+
+    @property
+    def days(self) -> tuple[date, date]:
+        """The first and the last day."""
+        firsts, lasts = zip(*(part.span() for part in self.parts), strict=True)
+        return min(firsts), max(lasts)
 
 
 def plan_extraction(sources: Mapping[str, SourceSettings], selection: Selection) -> ExtractPlan:

@@ -20,6 +20,7 @@ from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
 from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.publication import Action, Artifact, Staged, SwapResult
+from sealbook.model.words import counted
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES
 from sealbook.spark.garbage import existing_objects_frozen
@@ -132,7 +133,9 @@ class Loading:
         parts.sort(key=lambda part: part.number)
         rows = sum(part.rows for part in parts)
         if rows != order.record_count:
-            yield self._failed(order, f"it has {rows} rows, but was accepted with {order.record_count}")
+            yield self._failed(
+                order, f"it has {counted(rows, 'row')}, but was accepted with {order.record_count:,}"
+            )
             return
         digest = digest_of([part.sha256 for part in parts])
         if order.digest not in (None, digest):

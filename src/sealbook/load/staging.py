@@ -15,6 +15,7 @@ from sealbook.errors import NotFound
 from sealbook.model.contract import Contract
 from sealbook.model.failures import ErrorClass
 from sealbook.model.publication import Artifact
+from sealbook.model.words import counted
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES, Part
 from sealbook.rows.offending import JSON, TYPES
@@ -213,4 +214,5 @@ def _flaw(part: Part, schema_version: str) -> str:
     offending = [part.offending[problem] for problem in (JSON, TYPES) if problem in part.offending]
     reasons = "; ".join(dict.fromkeys(reason for each in offending for reason in each.reasons))
     lost = part.lines - part.rows
-    return f"{lost} lines are no rows by the contract of schema_version {schema_version}: {reasons}"
+    said = counted(lost, "line", "is no row", "are no rows")
+    return f"{said} by the contract of schema_version {schema_version}: {reasons}"

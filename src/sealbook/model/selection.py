@@ -130,14 +130,33 @@ class Selection:
         if self.keys:
             yield from self.keys
             return
+        source, customers, queries, since, until = self._in_full()
+        for name, customer_id, query_name in product(source, customers, queries):
+            for day in days_of(since, until):
+                yield PartitionKey(name, customer_id, query_name, day)
+
+    def count(self) -> int:
+        """Return how many partitions are meant, which must be said in full, without making one of them."""
+        if self.keys:
+            return len(self.keys)
+        source, customers, queries, since, until = self._in_full()
+        return len(source) * len(customers) * len(queries) * ((until - since).days + 1)
+
+    def span(self) -> tuple[date, date]:
+        """Return the first and the last day that is meant, which must be said in full."""
+        if self.keys:
+            days = [key.logical_date for key in self.keys]
+            return min(days), max(days)
+        *_, since, until = self._in_full()
+        return since, until
+
+    def _in_full(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], date, date]:
         source, customers, queries, since, until = (
             self.source, self.customers, self.queries, self.since, self.until,
         )  # fmt: skip
         if source is None or customers is None or queries is None or since is None or until is None:
             raise InvalidInput.of("selection", self.to_dict(), f"each of {', '.join(_FILTERS)}")
-        for name, customer_id, query_name in product(source, customers, queries):
-            for day in days_of(since, until):
-                yield PartitionKey(name, customer_id, query_name, day)
+        return source, customers, queries, since, until
 
     def narrowed(
         self,

@@ -164,6 +164,13 @@ class Verdict:
                 raise InvalidInput.of("checks", check, "no failed check of severity error in an acceptance")
 
     @property
+    def failed(self) -> tuple[str, ...]:
+        """The names of the checks that rejected the run."""
+        return tuple(
+            check.name for check in self.checks if not check.passed and check.severity is Severity.ERROR
+        )
+
+    @property
     def accepted(self) -> bool:
         """Whether the run was declared safe."""
         return self.outcome is Outcome.ACCEPTED

@@ -19,6 +19,7 @@ import pyarrow.parquet
 
 from sealbook.errors import Corrupt
 from sealbook.model.publication import Published
+from sealbook.model.words import counted
 from sealbook.read.plan import ReadPlan, in_blocks
 from sealbook.read.schema import KEY_TYPES, Schema, arrow_schema
 from sealbook.warehouse.layout import part_paths
@@ -95,7 +96,9 @@ class BlockReader:
             count += rows.num_rows
             yield rows
         if count != published.record_count:
-            raise _corrupt(published.location, f"it has {count} rows, not {published.record_count}")
+            raise _corrupt(
+                published.location, f"it has {counted(count, 'row')}, not {published.record_count:,}"
+            )
 
 
 def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -8,6 +8,7 @@ from functools import cache
 
 from sealbook.model import Check, Severity
 from sealbook.model.contract import Contract, RowCount, Rule
+from sealbook.model.words import counted
 from sealbook.rows.offending import OffendingLines
 from sealbook.rows.problems import CorruptMetadata, CorruptPayload
 from sealbook.validate import names
@@ -81,7 +82,8 @@ def failures(checks: Sequence[Check]) -> str:
 def _record_count(content: Content) -> Check:
     if content.lines == content.record_count:
         return _passed(names.RECORD_COUNT)
-    detail = f"the payload has {content.lines} lines, and {content.record_count} records were sealed"
+    sealed = counted(content.record_count or 0, "record", "was", "were")
+    detail = f"the payload has {counted(content.lines, 'line')}, and {sealed} sealed"
     return Check(names.RECORD_COUNT, passed=False, violations=1, detail=detail)
 
 
@@ -123,7 +125,7 @@ def _row_count(bounds: RowCount, rows: int, history: Sequence[int]) -> Check:
             broken.append(f"at most {bounds.max_ratio:f} times {compared}")
     if not broken:
         return _passed(names.ROW_COUNT)
-    detail = f"the partition has {rows} rows, and must have {', and '.join(broken)}"
+    detail = f"the partition has {counted(rows, 'row')}, and must have {', and '.join(broken)}"
     return Check(names.ROW_COUNT, passed=False, violations=1, detail=detail)
 
 
@@ -160,11 +162,11 @@ def _failed(
 
 
 def _are(offending: OffendingLines, one: str, many: str) -> str:
-    return f"1 line is {one}" if offending.count == 1 else f"{offending.count} lines are {many}"
+    return counted(offending.count, "line", f"is {one}", f"are {many}")
 
 
 def _have(offending: OffendingLines) -> str:
-    return "1 line has" if offending.count == 1 else f"{offending.count} lines have"
+    return counted(offending.count, "line", "has", "have")
 
 
 def _reasons(offending: OffendingLines) -> str:

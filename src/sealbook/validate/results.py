@@ -32,7 +32,13 @@ class NotJudged:
 
 Result = Judged | NotJudged
 
-MAX_REJECTED_SHOWN = 5
+
+@dataclass
+class Rejections:
+    """Runs that the same checks rejected: the first of them, and the partitions of all."""
+
+    first: Verdict
+    keys: list[PartitionKey] = field(default_factory=list)
 
 
 @dataclass
@@ -45,7 +51,8 @@ class ValidateOutcome:
     rows: int = 0
     failed_checks: Counter[tuple[str, Severity]] = field(default_factory=Counter)
     """In how many partitions each check failed, by its name and severity."""
-    first_rejected: list[Verdict] = field(default_factory=list)
+    rejections: dict[tuple[str, ...], Rejections] = field(default_factory=dict)
+    """Those that the same checks rejected together, by the names of these."""
     not_judged: list[NotJudged] = field(default_factory=list)
 
     def add(self, results: Iterable[Result]) -> None:
@@ -65,5 +72,5 @@ class ValidateOutcome:
             self.accepted += 1
         else:
             self.rejected += 1
-            if len(self.first_rejected) < MAX_REJECTED_SHOWN:
-                self.first_rejected.append(judged.verdict)
+            rejections = self.rejections.setdefault(judged.verdict.failed, Rejections(judged.verdict))
+            rejections.keys.append(judged.verdict.key)

@@ -13,6 +13,7 @@ from sealbook.model.partition_events import PartitionJudged, Stage, read_fact
 from sealbook.model.verdict import Outcome
 from sealbook.pipeline.outcome import RunOutcome, StageBatch
 from sealbook.validate.results import Judged, NotJudged, Result
+from sealbook.views.reasons import Cause, Reason, group_reasons
 
 _ORDER = list(Stage)
 
@@ -25,6 +26,8 @@ class NotPublished:
     stage: Stage
     ending: str
     reason: str
+    kind: str | None = None
+    """What it has in common with others, if not the reason: the checks that rejected it."""
 
 
 @dataclass
@@ -73,6 +76,19 @@ class RunSummary:
         return sorted(self.not_published.values(), key=lambda each: (_ORDER.index(each.stage), each.key))
 
     @property
+    def reasons(self) -> list[tuple[Stage, Reason]]:
+        """The same by reason, each once; within a stage, that of most first."""
+        return [
+            (stage, reason)
+            for stage in _ORDER
+            for reason in group_reasons(
+                Cause(each.key, each.ending, each.reason, each.kind)
+                for each in self.worst_first
+                if each.stage is stage
+            )
+        ]
+
+    @property
     def counts(self) -> dict[Stage, dict[str, int]]:
         """How many partitions ended how, by stage."""
         judged = self.outcome.validate
@@ -92,12 +108,14 @@ class RunSummary:
             "run_id": self.run_id,
             "status": self.status,
             "counts": self.counts,
+            "reasons": [{"stage": stage, **reason.to_dict()} for stage, reason in self.reasons],
             "not_published": [_flat(each) for each in self.worst_first],
         }
 
 
 def _flat(missed: NotPublished) -> dict[str, object]:
     fields = asdict(missed)
+    del fields["kind"]
     return {**fields.pop("key"), **fields}
 
 
@@ -109,7 +127,13 @@ def _missed(result: Extracted | Result | Loaded) -> NotPublished | None:
         case NotJudged():
             return NotPublished(result.key, Stage.VALIDATE, "not judged", result.reason)
         case Judged(verdict) if not verdict.accepted:
-            return NotPublished(verdict.key, Stage.VALIDATE, "rejected", verdict.error_message or "")
+            return NotPublished(
+                verdict.key,
+                Stage.VALIDATE,
+                "rejected",
+                verdict.error_message or "",
+                kind=", ".join(verdict.failed),
+            )
         case Loaded(ending=LoadEnding.FAILED | LoadEnding.SKIPPED):
             return NotPublished(result.key, Stage.LOAD, result.ending, result.reason or "")
     return None

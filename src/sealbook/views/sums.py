@@ -13,7 +13,7 @@ from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import Status
 from sealbook.model.contract import Query
 from sealbook.model.selection import Selection
-from sealbook.views.reasons import Reason, group_reasons
+from sealbook.views.reasons import Cause, Reason, group_reasons
 
 EndingT = TypeVar("EndingT", Ending, LoadEnding)
 ResultT = TypeVar("ResultT", Extracted, Loaded)
@@ -58,7 +58,7 @@ def load_sums(results: Iterable[Loaded]) -> list[QuerySum[LoadEnding]]:
 def extract_reasons(results: Iterable[Extracted]) -> list[Reason]:
     """Say why extractions failed."""
     return group_reasons(
-        (each.key, f"{each.ending} ({each.error_class})", each.error_message)
+        Cause(each.key, f"{each.ending} ({each.error_class})", each.error_message)
         for each in results
         if each.error_message is not None
     )
@@ -66,7 +66,9 @@ def extract_reasons(results: Iterable[Extracted]) -> list[Reason]:
 
 def load_reasons(results: Iterable[Loaded]) -> list[Reason]:
     """Say why loads failed or left a partition alone."""
-    return group_reasons((each.key, each.ending, each.reason) for each in results if each.reason is not None)
+    return group_reasons(
+        Cause(each.key, each.ending, each.reason) for each in results if each.reason is not None
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,106 @@
+"""What `run` and `extract` do not begin without a word: very much, and days that are not due."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+import sealbook
+from sealbook.extract.sources.demo import demo_configuration
+from tests.support.cli import SEALBOOK, run
+
+COMMANDS = ["run", "extract"]
+TEN_YEARS = ("--since", "2016-01-01", "--until", "2025-12-31")
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    settings = {
+        "ledger": "sqlite:///book.db",
+        "sources": {"demo": {"queries": "demo.yaml", "customers": ["c0"], "options": {"rows": 1}}},
+        "spark": {"master": "Spark is not to be started"},
+    }
+    (tmp_path / "sealbook.yaml").write_text(yaml.safe_dump(settings))
+    (tmp_path / "demo.yaml").write_text(demo_configuration())
+    return tmp_path
+
+
+def answer(book: Path, reply: str, *arguments: str) -> tuple[int, str]:
+    """Run a command at a terminal, and answer what it asks; return its exit code and what is shown."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [SEALBOOK, *arguments], cwd=book, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        os.write(ours, f"{reply}\n".encode())
+        shown = b""
+        while True:
+            try:
+                shown += os.read(ours, 1024)
+            except OSError:  # the terminal's other side is closed
+                break
+    os.close(ours)
+    return process.returncode, shown.decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ten_years_are_refused_where_nobody_can_be_asked(book: Path, command: str) -> None:
+    before = sorted(book.rglob("*"))
+    ran = run(command, *TEN_YEARS, cwd=book)
+    assert ran.code == 2
+    assert "that is much to fetch: 10,959 partitions of 3,653 days, 2016-01-01 … 2025-12-31" in ran.said
+    assert "--yes" in ran.said
+    assert sorted(book.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_at_a_terminal_the_person_is_asked(book: Path, command: str) -> None:
+    code, shown = answer(book, "n", command, *TEN_YEARS)
+    assert code == 1
+    assert "10,959 partitions of 3,653 days" in shown
+    assert "Nothing was started." in shown
+    assert not (book / "book.db").exists()
+
+
+def begun(book: Path, *arguments: str) -> str:
+    """Return what an extraction says that gets past all questions: it goes on with a run that has ended."""
+    with sealbook.open(book) as opened:
+        run_id = opened.ledger.open_run()
+        opened.ledger.runs.cancel_run(run_id, actor="ann", reason="test")
+    ran = run("extract", *arguments, "--run-id", str(run_id), cwd=book)
+    assert f"run {run_id} has ended: nothing more is fetched as part of it" in ran.said
+    return ran.said
+
+
+def test_a_year_is_begun_without_a_question(book: Path) -> None:
+    assert "1,098 partitions" in begun(book, "--since", "2024-01-01", "--until", "2024-12-31")
+
+
+def test_a_scripts_yes_is_enough(book: Path) -> None:
+    assert "10,959 partitions" in begun(book, *TEN_YEARS, "--yes")
+
+
+def test_a_day_that_has_not_begun_can_be_forced(book: Path) -> None:
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    assert "3 partitions" in begun(book, "--day", str(tomorrow), "--force")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_day_that_has_not_begun_is_refused(book: Path, command: str) -> None:
+    today = datetime.now(UTC).date()
+    before = sorted(book.rglob("*"))
+    ran = run(command, "--since", str(today), "--until", str(today + timedelta(days=2)), cwd=book)
+    assert ran.code == 2
+    assert f"2 days have not begun of {today} … {today + timedelta(days=2)}" in ran.said
+    assert f"--until {today}" in ran.said
+    later = today + timedelta(days=7)
+    ran = run(command, f"demo/c0/campaign_daily/{later}", cwd=book)
+    assert ran.code == 2
+    assert f"1 day has not begun of {later} … {later}" in ran.said
+    assert sorted(book.rglob("*")) == before
