@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sealbook.config import Settings, check_selection, find_query
-from sealbook.errors import InvalidInput
+from sealbook.config.documents import error_in
+from sealbook.errors import ConfigError, InvalidInput, Permanent, Unwritable
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sealbook.extract.extraction import Extraction
+    from sealbook.extract.plan import ExtractPlan
     from sealbook.extract.results import Extracted, ExtractOutcome
     from sealbook.ledger import Ledger, LedgerReader
+    from sealbook.load.loader import LoadPlan
     from sealbook.load.results import Loaded, LoadOutcome
     from sealbook.model import RunId
     from sealbook.model.contract import Query
@@ -69,9 +73,10 @@ class _Readable(ABC):
 
     def check(self, selection: Selection) -> None:
         """Refuse names that are neither configured nor known to the ledger."""
-        check_selection(
-            self.settings.sources, selection, lambda what, name: self._reads.knows(**{what: name})
-        )
+        check_selection(self.settings.sources, selection, self._knows)
+
+    def _knows(self, what: str, name: str) -> bool:
+        return self._reads.knows(**{what: name})
 
     def read(
         self,
@@ -205,6 +210,12 @@ class Book(_Readable):
     def _reads(self) -> LedgerReader:
         return self.ledger.reader
 
+    def _knows(self, what: str, name: str) -> bool:
+        """Ask the ledger, but do not make one to ask."""
+        from sealbook.ledger import ledger_exists
+
+        return ledger_exists(self.settings.ledger) and super()._knows(what, name)
+
     @property
     def reader(self) -> BookReader:
         """The side of this book that cannot write; it is closed with the book."""
@@ -245,11 +256,72 @@ class Book(_Readable):
             ),
         )
 
+    def plan_extract(self, selection: Selection) -> ExtractPlan:
+        """Plan to fetch what is configured and chosen; ConfigError for what would fail in every partition.
+
+        Sources and the raw store are looked at, and nothing is written: the ledger is not even opened.
+        """
+        from sealbook.raw import RawStore
+
+        plan = self.extraction.plan(selection)
+        with self._place("raw"):
+            RawStore.open(self.settings.raw).check()
+        return plan
+
+    def plan_run(self, selection: Selection) -> ExtractPlan:
+        """Do the same for a run through all stages, which needs the warehouse too."""
+        plan = self.plan_extract(selection)
+        self._check_warehouse()
+        return plan
+
+    def plan_validate(
+        self, selection: Selection, which: Which | str = "new", *, dry_run: bool = False
+    ) -> ValidatePlan:
+        """Plan to judge sealed runs of what is chosen; ConfigError if the raw store is not there."""
+        from sealbook.validate.plan import Which
+
+        if which not in list(Which):
+            raise InvalidInput.of("which", which, f"one of {', '.join(Which)}")
+        self.check(selection)
+        self._check_raw()
+        return self.pipeline.validator.plan(selection, Which(which), dry_run=dry_run)
+
+    def plan_load(self, selection: Selection, *, rebuild: bool = False) -> LoadPlan:
+        """Plan to publish what is accepted; ConfigError if what that needs is not there."""
+        self.check(selection)
+        plan = self.pipeline.loader.plan(selection, rebuild=rebuild)
+        if plan.runs or plan.rebuild:
+            self._check_raw()
+            self._check_warehouse()
+        return plan
+
+    def _check_raw(self) -> None:
+        with self._place("raw"):
+            self.raw.check()
+
+    def _check_warehouse(self) -> None:
+        from sealbook.warehouse.store import ArtifactStore
+
+        with self._place("warehouse"):
+            ArtifactStore.open(self.settings.warehouse).check(writing=False)
+
+    @contextmanager
+    def _place(self, field: str) -> Iterator[None]:
+        """Name the line of the settings in what is wrong with a place; to be full is not wrong."""
+        try:
+            yield
+        except Unwritable:
+            raise
+        except (ConfigError, Permanent) as error:
+            if self.settings.file is None:
+                raise ConfigError(f"{field}: {error}", remedy=error.remedy) from error
+            raise error_in(self.settings.file, (field,), str(error), remedy=error.remedy) from error
+
     def extract(self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None) -> ExtractOutcome:
         """Fetch every partition that is configured and chosen, and seal it as part of one run."""
         from sealbook.extract.results import ExtractOutcome
 
-        plan = self.extraction.plan(selection)
+        plan = self.plan_extract(selection)
         outcome = ExtractOutcome(run_id or self.pipeline.open_run())
         for batch in self.pipeline.extract(plan, outcome.run_id):
             outcome.add(batch)
@@ -259,7 +331,7 @@ class Book(_Readable):
         self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None
     ) -> Generator[list[Extracted], None, None]:
         """Do the same, and yield results as they come."""
-        plan = self.extraction.plan(selection)
+        plan = self.plan_extract(selection)
         yield from self.pipeline.extract(plan, run_id or self.pipeline.open_run())
 
     def validate(
@@ -268,7 +340,7 @@ class Book(_Readable):
         """Judge sealed runs of the partitions that are chosen; `which`: new, accepted or rejected ones."""
         from sealbook.validate.results import ValidateOutcome
 
-        plan = self._plan_validation(selection, which, dry_run=dry_run)
+        plan = self.plan_validate(selection, which, dry_run=dry_run)
         outcome = ValidateOutcome(superseded=plan.superseded)
         for batch in self.pipeline.validate(plan):
             outcome.add(batch)
@@ -278,15 +350,7 @@ class Book(_Readable):
         self, selection: Selection = EVERYTHING, *, which: Which | str = "new", dry_run: bool = False
     ) -> Generator[list[Result], None, None]:
         """Do the same, and yield results as they come."""
-        yield from self.pipeline.validate(self._plan_validation(selection, which, dry_run=dry_run))
-
-    def _plan_validation(self, selection: Selection, which: Which | str, *, dry_run: bool) -> ValidatePlan:
-        from sealbook.validate.plan import Which
-
-        if which not in list(Which):
-            raise InvalidInput.of("which", which, f"one of {', '.join(Which)}")
-        self.check(selection)
-        return self.pipeline.validator.plan(selection, Which(which), dry_run=dry_run)
+        yield from self.pipeline.validate(self.plan_validate(selection, which, dry_run=dry_run))
 
     def load(self, selection: Selection = EVERYTHING, *, rebuild: bool = False) -> LoadOutcome:
         """Publish what is accepted of the partitions that are chosen, and hide what is not any more.
@@ -304,15 +368,14 @@ class Book(_Readable):
         self, selection: Selection = EVERYTHING, *, rebuild: bool = False
     ) -> Generator[list[Loaded], None, None]:
         """Do the same, and yield results as they come."""
-        self.check(selection)
-        yield from self.pipeline.load(self.pipeline.loader.plan(selection, rebuild=rebuild))
+        yield from self.pipeline.load(self.plan_load(selection, rebuild=rebuild))
 
     def run(self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None) -> RunOutcome:
         """Take every partition that is configured and chosen the whole way, as one run."""
         from sealbook.model import RunStatus
         from sealbook.pipeline import RunOutcome
 
-        plan = self.extraction.plan(selection)
+        plan = self.plan_run(selection)
         outcome = RunOutcome.of(run_id or self.pipeline.open_run())
         for batch in self.pipeline.run(plan, outcome.run_id):
             outcome.add(batch)
@@ -324,7 +387,7 @@ class Book(_Readable):
         self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None
     ) -> Generator[StageBatch, None, None]:
         """Do the same, and yield the results of each stage as they come."""
-        plan = self.extraction.plan(selection)
+        plan = self.plan_run(selection)
         yield from self.pipeline.run(plan, run_id or self.pipeline.open_run())
 
     def close(self) -> None:

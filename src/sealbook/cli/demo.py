@@ -53,7 +53,7 @@ def demo(
     """
     _write_book(folder)
     with sealbook.open(folder) as book:
-        plan = book.extraction.plan(_WHOLE)
+        plan = book.plan_run(_WHOLE)
         run_id = book.pipeline.open_run()
         message(f"Run {run_id}: {counted(len(plan), 'partition')}")
         summary = run_stages(book, plan, run_id)

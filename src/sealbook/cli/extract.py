@@ -55,7 +55,7 @@ def extract(
     from sealbook.views.sums import extract_reasons
 
     del ctx
-    plan = book.extraction.plan(selection)
+    plan = book.plan_extract(selection)
     approve(plan, yes=yes, force=force)
     run = run_id or book.pipeline.open_run()
     message(f"Run {run}: {counted(len(plan), 'partition')}")

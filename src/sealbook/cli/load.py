@@ -55,7 +55,7 @@ def load(
     from sealbook.views.sums import load_reasons
 
     del ctx
-    plan = book.pipeline.loader.plan(selection, rebuild=rebuild)
+    plan = book.plan_load(selection, rebuild=rebuild)
     message(plan_text(plan.counts) + (f", {len(plan.rebuild):,} to check" if rebuild else ""))
     if dry_run:
         show_plan(plan.items, form)

@@ -54,7 +54,7 @@ def run(
     One partition's failure leaves the others alone.
     """
     del ctx
-    plan = book.extraction.plan(selection)
+    plan = book.plan_run(selection)
     approve(plan, yes=yes, force=force)
     if run_id is not None and (ended := _ended(book, run_id)) is not None:
         message(f"Run {run_id} has ended already: {ended.status}")

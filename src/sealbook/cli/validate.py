@@ -60,9 +60,7 @@ def validate(
     from sealbook.validate.results import ValidateOutcome
 
     del ctx
-    plan = book.pipeline.validator.plan(
-        selection, _which(revalidate=revalidate, rejected=rejected), dry_run=dry_run
-    )
+    plan = book.plan_validate(selection, _which(revalidate=revalidate, rejected=rejected), dry_run=dry_run)
     outcome = ValidateOutcome(superseded=plan.superseded)
     results = _judged(book, plan, outcome)
     if form is Format.JSON:

@@ -96,6 +96,7 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
             name: _source(name, section, root, top / "sources" / name)
             for name, section in settings.sources.items()
         },
+        file=file,
         spark=SparkSettings(settings.spark.master, dict(_spark_config(settings.spark, top / "spark"))),
     )
 

@@ -63,6 +63,8 @@ class Settings:
     warehouse: str
     sources: Mapping[str, SourceSettings]
     spark: SparkSettings
+    file: Path | None = None
+    """Where all this was read, for errors found later."""
 
 
 def configured(sources: Mapping[str, SourceSettings], selection: Selection) -> list[Selection]:

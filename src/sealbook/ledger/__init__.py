@@ -13,7 +13,7 @@ from sealbook.ledger import roles
 from sealbook.ledger.contracts import ContractWriter
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.clock import LedgerClock
-from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.engine import Database, ledger_exists
 from sealbook.ledger.events import SqlRunStore
 from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.reader import LedgerReader, open_ledger_reader
@@ -27,6 +27,7 @@ __all__ = [
     "Ledger",
     "LedgerReader",
     "grant_roles",
+    "ledger_exists",
     "migrate",
     "open_ledger",
     "open_ledger_reader",

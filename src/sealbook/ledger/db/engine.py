@@ -248,6 +248,12 @@ def _check_folder(url: URL) -> None:
         )
 
 
+def ledger_exists(url: str) -> bool:
+    """Say whether there is a ledger to open, without connecting: only SQLite's is made when it is opened."""
+    parsed = parse_url(url)
+    return parsed.get_backend_name() != "sqlite" or Path(str(parsed.database)).is_file()
+
+
 def _check_file(url: URL) -> None:
     if not Path(str(url.database)).is_file():  # which SQLite would create
         raise ConfigError(f"there is no ledger at {url.database}", remedy="Run `sealbook ledger migrate`.")
