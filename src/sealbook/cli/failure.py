@@ -46,7 +46,7 @@ def _causes(error: SealbookError) -> Iterator[str]:
     while cause is not None:
         # A driver's later lines repeat the statement and its parameters: for --debug only.
         text = first_line(cause)
-        if text not in said:
+        if text.rpartition(": ")[2].strip() not in said:  # the rest is where it was said
             yield text
         said += text
         cause = cause.__cause__

@@ -44,4 +44,7 @@ def init(
         except OSError as error:
             raise ConfigError(f"{target} cannot be written: {error.strerror}") from None
         message(f"Wrote {target}")
-    message("Next: put your accounts and queries into them, then `sealbook state inspect`.")
+    message(
+        "Next: put your accounts and queries into them; `sealbook contract check` says what is wrong there."
+        " Then `sealbook run --day yesterday`."
+    )
