@@ -83,24 +83,26 @@ def test_some_published_is_3_and_says_what_is_not_and_why(tmp_path: Path) -> Non
         "load      3 new",
         "not published",
     ]
-    assert [line.split()[:3] for line in lines[4:]] == [
-        ["demo/c2/campaign_daily/2026-01-01", "extract", "failed"],
-        ["demo/c2/campaign_daily/2026-01-02", "extract", "failed"],
-        ["demo/c1/campaign_daily/2026-01-02", "validate", "rejected"],
-    ]
-    assert "is disabled" in lines[4]
-    assert "no JSON object" in lines[6]
+    failed, which, rejected = lines[4:]
+    assert failed.split()[:4] == ["2", "partitions", "extract", "failed"]
+    assert "is disabled" in failed
+    assert which == "    demo/c2/campaign_daily/2026-01-01, demo/c2/campaign_daily/2026-01-02"
+    assert rejected.split()[:3] == ["demo/c1/campaign_daily/2026-01-02", "validate", "rejected"]
+    assert "no JSON object" in rejected
     assert "next: sealbook run demo/c2/campaign_daily/2026-01-01" in ran.said
 
 
-def test_many_that_are_not_published_are_cut_short(tmp_path: Path) -> None:
+def test_many_with_one_reason_are_one_line_and_a_few_names(tmp_path: Path) -> None:
     book = write_book(tmp_path, DISABLED)
     ran = run(
         "run", "--day", "2026-01-04", "--lookback", "4", "--customer", "c2", "--customer", "c0", cwd=book
     )
 
     assert ran.code == 3
-    assert ran.out.splitlines()[-1] == "  … and 2 more"
+    reason, which = ran.out.splitlines()[-2:]
+    assert reason.startswith("  12 partitions  extract failed  the demo account is disabled")
+    assert which.startswith("    demo/c2/ad_group_daily/2026-01-01, ")
+    assert which.endswith(" … and 9 more")
 
 
 def test_nothing_published_is_1(tmp_path: Path) -> None:
