@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from sealbook.config import Settings, check_selection, find_query
 from sealbook.config.documents import error_in
 from sealbook.errors import ConfigError, InvalidInput, Permanent, Unwritable
+from sealbook.model.keys import check_key
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from sealbook.extract.plan import ExtractPlan
     from sealbook.extract.results import Extracted, ExtractOutcome
     from sealbook.ledger import Ledger, LedgerReader
+    from sealbook.ledger.rollbacks import RolledBack
     from sealbook.load.loader import LoadPlan
     from sealbook.load.results import Loaded, LoadOutcome
-    from sealbook.model import RunId
+    from sealbook.model import PartitionKey, RunId
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
     from sealbook.pipeline import Pipeline, RunOutcome, StageBatch
@@ -389,6 +391,23 @@ class Book(_Readable):
         """Do the same, and yield the results of each stage as they come."""
         plan = self.plan_run(selection)
         yield from self.pipeline.run(plan, run_id or self.pipeline.open_run())
+
+    def rollback(
+        self, key: PartitionKey, run_id: str, *, actor: str, reason: str, dry_run: bool = False
+    ) -> RolledBack:
+        """Give authority to another run of a partition, which must be accepted and still sealed (R-STATE-9).
+
+        It holds, consumers follow at once, and another rollback undoes it. A dry run says what would be done.
+        """
+        check_key(key)
+        sealed = self.raw.runs(key)
+        done = self.ledger.rollbacks.rollback(
+            key, run_id, actor=actor, reason=reason, sealed=sealed, dry_run=dry_run
+        )
+        if not dry_run:
+            self.ledger.runs.end_runs([done.from_run_id])  # it may have waited to be loaded
+            self.ledger.run_store.projector().catch_up()
+        return done
 
     def close(self) -> None:
         """Close what was opened; the book opens it again when asked to."""

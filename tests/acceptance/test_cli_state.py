@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import sealbook
-from sealbook.model import Check, PartitionKey, Severity, Verdict
+from sealbook.model import Check, PartitionKey, RunId, Severity, Verdict
 from tests.support.cli import Ran, run, run_process
+from tests.support.validation import rows, seal
 
 RUNS = [f"01J8ZQ6T5N8W3Y2V7R4K9M0X{number:02}" for number in range(3)]
 DAYS = [date(2026, 1, 1) + timedelta(days) for days in range(4)]
@@ -258,3 +259,51 @@ def test_history_of_a_partition_that_nobody_judged(folder: Path) -> None:
     ran = run("state", "history", key, "--format", "json", cwd=folder)
     assert (ran.code, ran.json) == (0, [])
     assert ran.err == f"{key} is pending; attempts: 0\n"
+
+
+@pytest.fixture
+def rolled(tmp_path: Path) -> Path:
+    """A book with two accepted runs of a partition, of which the first is still sealed."""
+    run("init", cwd=tmp_path)
+    with sealbook.open(tmp_path) as book:
+        book.ledger.judge([accept(OTHER, RUNS[0]), accept(OTHER, RUNS[1])])
+        seal(Path(book.settings.raw), OTHER, rows(2), RunId(RUNS[0]))
+    return tmp_path
+
+
+def test_rollback(rolled: Path) -> None:
+    """R-STATE-9: shown first, then done; its word is kept with who said so."""
+    arguments = ("state", "rollback", str(OTHER), "--to", RUNS[0], "--reason", "doubled clicks")
+    tried = run(*arguments, "--dry-run", "--format", "json", cwd=rolled)
+    assert (tried.code, tried.json[0]["dry_run"]) == (0, True)
+    assert "would go from run" in tried.said
+    ran = run(*arguments, "--actor", "ann", "--format", "json", cwd=rolled)
+    assert ran.code == 0
+    assert ran.json == [
+        {
+            "source": "demo",
+            "customer_id": "acct_1",
+            "query_name": "campaign_daily",
+            "logical_date": "2026-01-02",
+            "from_run_id": RUNS[1],
+            "to_run_id": RUNS[0],
+            "newest_run_id": RUNS[1],
+            "is_readable": False,
+            "dry_run": False,
+        }
+    ]
+    assert "until `sealbook load` has staged it" in ran.said
+    with sealbook.open(rolled) as book:
+        assert book.ledger.state(OTHER).current_run_id == RUNS[0]
+    again = run(*arguments, cwd=rolled)
+    assert again.code == 1
+    assert "only to another run" in again.said
+
+
+def test_a_rollback_to_what_is_not_sealed_is_refused(rolled: Path) -> None:
+    """R-STATE-9: the command line knows raw storage."""
+    run("state", "rollback", str(OTHER), "--to", RUNS[0], "--reason", "to try it", cwd=rolled)
+    ran = run("state", "rollback", str(OTHER), "--to", RUNS[1], "--reason", "to undo it", cwd=rolled)
+    assert ran.code == 1
+    assert f"run {RUNS[1]} is not sealed in raw storage" in ran.said
+    assert "sealbook raw list" in ran.said

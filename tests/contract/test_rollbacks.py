@@ -78,7 +78,7 @@ def test_the_run_must_still_be_sealed(ledger: Ledger) -> None:
     """R-STATE-9: who knows raw storage says what is there; to what is not, nobody rolls back."""
     ledger.judge([accept(KEY, 1), accept(KEY, 2)])
     before = ledger.state(KEY)
-    with pytest.raises(NotFound, match=f"{KEY} run {run_id(1)} is not sealed in raw storage any more"):
+    with pytest.raises(NotFound, match=f"{KEY} run {run_id(1)} is not sealed in raw storage"):
         ledger.rollback(KEY, run_id(1), **WHO, sealed=[run_id(2)])
     assert ledger.state(KEY) == before
     assert ledger.rollback(KEY, run_id(1), **WHO, sealed=[run_id(1)]).current_run_id == run_id(1)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from ulid import ULID
 
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.model import PartitionKey, RunId
@@ -66,6 +67,49 @@ def test_a_newer_run_that_was_rejected_blinds_nothing(raw: RawStore, ledger: Led
     ledger.judge([reject(key("b"), LATEST_RUN)])
 
     assert (key("b"), RUN) in chosen(plan_new(raw, ledger.reader, Selection()))
+
+
+def test_a_run_from_the_future_is_set_aside_and_said(raw: RawStore, ledger: Ledger, tmp_path: Path) -> None:
+    """R-RUN-2: it is not judged, whichever way it is asked for, and keeps nothing else from being judged."""
+    ahead = RunId(str(ULID.from_datetime(datetime.now(UTC) + timedelta(days=300))))
+    for each in (key("a"), key("c")):
+        seal(tmp_path, each, rows(2), ahead)
+
+    plan = plan_new(raw, ledger.reader, Selection())
+    assert [(each.key, each.run_id) for each in plan.gone] == [(key("a"), ahead), (key("c"), ahead)]
+    assert all("is from the future" in each.reason for each in plan.gone)
+    assert len(chosen(plan)) == 5
+
+    ledger.judge([reject(key("a"), RUN), reject(key("c"), RUN)])
+    plan = plan_rejected(raw, ledger.reader, Selection())
+    assert chosen(plan) == [(key("a"), LATEST_RUN)]
+    assert [each.key for each in plan.gone] == [key("a"), key("c")]
+
+
+def test_an_authority_from_the_future_supersedes_nothing(raw: RawStore, tmp_path: Path) -> None:
+    """R-RUN-2: a book may have one from before they were refused; it is not judged again either."""
+    ahead = RunId(str(ULID.from_datetime(datetime.now(UTC) + timedelta(days=300))))
+    seal(tmp_path, key("b"), rows(3), ahead)
+    url = f"sqlite:///{tmp_path / 'book.db'}"
+    with open_ledger(url, clock=lambda: datetime.now(UTC) + timedelta(days=301)) as earlier:
+        earlier.judge([accept(key("b"), ahead, 3)])
+    with open_ledger(url) as ledger:
+        plan = plan_new(raw, ledger.reader, Selection(keys=[key("b")]))
+        assert (chosen(plan), plan.superseded) == ([(key("b"), RUN)], 0)
+        again = plan_accepted(raw, ledger.reader, Selection(keys=[key("b")]))
+        assert (chosen(again), [each.run_id for each in again.gone]) == ([], [ahead])
+
+
+def test_after_a_rollback_a_run_is_judged_again_that_can_take_authority(
+    raw: RawStore, ledger: Ledger
+) -> None:
+    """R-STATE-9, R-VER-6: judging the run rolled back from again would change nothing, time after time."""
+    ledger.judge([accept(key("a"), run, 2) for run in (RUN, LATER_RUN, LATEST_RUN)])
+    ledger.rollback(key("a"), LATER_RUN, actor="ann", reason="the latest is worse")
+    ledger.judge([reject(key("a"), LATER_RUN, "r")])
+    assert chosen(plan_rejected(raw, ledger.reader, Selection(keys=[key("a")]))) == [(key("a"), LATER_RUN)]
+    ledger.requeue([key("a")], actor="ann", reason="again")
+    assert chosen(plan_new(raw, ledger.reader, Selection(keys=[key("a")]))) == [(key("a"), LATER_RUN)]
 
 
 def test_what_a_newer_accepted_run_supersedes_is_passed_over_and_counted(

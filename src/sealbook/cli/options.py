@@ -24,7 +24,7 @@ _SECONDS = {"d": 86_400, "h": 3_600, "m": 60}
 _SPAN = re.compile(r"([0-9]{1,5})([dhm])")
 
 
-def _parsed_by(parse: Callable[[str], T]) -> Callable[[str | T], T]:
+def parsed_by(parse: Callable[[str], T]) -> Callable[[str | T], T]:
     """Make the model's own check the parser of an option, and its refusal wrong usage."""
 
     def parser(value: str | T) -> T:
@@ -52,18 +52,32 @@ def parse_span(name: str, text: str) -> timedelta:
     return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
 
 
+def user_name() -> str:
+    """Return the name of the user in front of the terminal, for the log."""
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        raise InvalidInput("your user has no name", field="actor", remedy="Give --actor.") from None
+
+
 KeyArgument = Annotated[
     PartitionKey,
-    typer.Argument(metavar="KEY", help=f"A partition, as {KEY_FORM}.", parser=_parsed_by(parse_key)),
+    typer.Argument(metavar="KEY", help=f"A partition, as {KEY_FORM}.", parser=parsed_by(parse_key)),
 ]
-RunIdArgument = Annotated[RunId, typer.Argument(metavar="RUN_ID", help="The run.", parser=_parsed_by(RunId))]
+RunIdArgument = Annotated[RunId, typer.Argument(metavar="RUN_ID", help="The run.", parser=parsed_by(RunId))]
 RunIdOption = Annotated[
     RunId | None,
-    typer.Option("--run-id", "--run", metavar="ULID", help="This run.", parser=_parsed_by(RunId)),
+    typer.Option("--run-id", "--run", metavar="ULID", help="This run.", parser=parsed_by(RunId)),
 ]
 ResumedRunOption = Annotated[
     RunId | None,
-    typer.Option("--run-id", "--run", metavar="ULID", help="Go on with this run.", parser=_parsed_by(RunId)),
+    typer.Option("--run-id", "--run", metavar="ULID", help="Go on with this run.", parser=parsed_by(RunId)),
+]
+ReasonOption = Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept in the log.")]
+ActorOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who says so. Default: your user's name.")
 ]
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Leave out partitions whose newest run is not loaded yet.")

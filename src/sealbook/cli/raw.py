@@ -22,6 +22,7 @@ from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, cell, print_table
 from sealbook.errors import NotFound
+from sealbook.model.keys import AHEAD_REMEDY, is_ahead, why_ahead
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
@@ -61,12 +62,16 @@ def list_(
 ) -> None:
     """List the sealed runs of partitions, with what their seals say."""
     del ctx
-    runs = islice(book.raw.sealed(selection), limit)
+    runs = list(islice(book.raw.sealed(selection), limit))
     seals = (book.raw.metadata(each.key, each.run_id) for each in runs)
     if form is Format.JSON:
         show_json(map(_fields, seals))
     else:
         _print_seals(seals)
+    now = book.ledger.now() if runs else None
+    for each in runs:
+        if now is not None and is_ahead(each.run_id, now):
+            message(f"{each.key}: {why_ahead(each.run_id)}. It is set aside. {AHEAD_REMEDY}")
 
 
 @app.command("gc", epilog=_GC_EXAMPLES)

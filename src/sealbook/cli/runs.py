@@ -10,9 +10,8 @@ import typer
 
 from sealbook.cli.groups import DefaultGroup
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import FormatOption, RunIdArgument
+from sealbook.cli.options import ActorOption, FormatOption, ReasonOption, RunIdArgument, user_name
 from sealbook.cli.output import Format, message, show_json
-from sealbook.errors import InvalidInput
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
@@ -62,29 +61,18 @@ def list_(
 def cancel(
     ctx: typer.Context,
     run_id: RunIdArgument,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept in the log.")],
-    actor: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who says so. Default: your user's name.")
-    ] = None,
+    reason: ReasonOption,
+    actor: ActorOption = None,
 ) -> None:
     """Stop a run on purpose: what it has yet to do will not be done.
 
     What it has published stays. A command that works on the run goes on with what it has begun.
     """
-    who = actor or _user_name()
+    who = actor or user_name()
     with open_book(ctx) as book:
         left = book.ledger.runs.cancel_run(run_id, actor=who, reason=reason)
         book.ledger.run_store.projector().catch_up()
     message(f"Run {run_id} is cancelled: {counted(left, 'partition')} will not be done.")
-
-
-def _user_name() -> str:
-    from getpass import getuser
-
-    try:
-        return getuser()
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        raise InvalidInput("your user has no name", field="actor", remedy="Give --actor.") from None
 
 
 def _print_runs(found: Sequence[RunRow]) -> None:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import FormatOption, KeyArgument, LimitOption
+from sealbook.cli.options import (
+    ActorOption,
+    FormatOption,
+    KeyArgument,
+    LimitOption,
+    ReasonOption,
+    parsed_by,
+    user_name,
+)
 from sealbook.cli.output import Format, flat, message, show, show_json
 from sealbook.cli.selecting import selects
-from sealbook.model import PartitionState, Status
+from sealbook.model import PartitionState, RunId, Status
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
@@ -29,6 +38,14 @@ _INSPECT_EXAMPLES = """
   sealbook state inspect google_ads/123-456-7890/campaign_daily/2026-01-01
   sealbook state inspect --status failed --since 2026-01-01 --until 2026-01-31
   sealbook state inspect --customer-id 1234567890 --format json
+"""
+
+_ROLLBACK_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook state rollback google_ads/1234567890/campaign_daily/2026-01-01 \
+      --to 01J8ZQ6T5N8W3Y2V7R4K9M0XCE --reason "the reload doubled clicks"
+  sealbook state rollback google_ads/1234567890/campaign_daily/2026-01-01 \
+      --to 01J8ZQ6T5N8W3Y2V7R4K9M0XCE --reason "to see" --dry-run --format json
 """
 
 _HISTORY_EXAMPLES = """
@@ -76,6 +93,39 @@ def history(ctx: typer.Context, key: KeyArgument, form: FormatOption = Format.TA
         print_attempts(attempts)
     current = f", current run {state.current_run_id}" if state.current_run_id else ""
     message(f"{key} is {state.status}{current}; attempts: {state.attempt_count}")
+
+
+@app.command(epilog=_ROLLBACK_EXAMPLES)
+def rollback(
+    ctx: typer.Context,
+    key: KeyArgument,
+    to: Annotated[
+        RunId,
+        typer.Option("--to", metavar="ULID", help="The run that gets authority.", parser=parsed_by(RunId)),
+    ],
+    reason: ReasonOption,
+    actor: ActorOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Give authority to another run of a partition, one that was accepted and is still sealed.
+
+    It holds: only a run that is newer than all that the partition has takes authority by itself then.
+    A mistaken one is undone by rolling to the other run. Consumers follow at once.
+    """
+    with open_book(ctx) as book:
+        done = book.rollback(key, to, actor=actor or user_name(), reason=reason, dry_run=dry_run)
+    if form is Format.JSON:
+        told = {"from_run_id": done.from_run_id, "to_run_id": to, "newest_run_id": done.newest_run_id}
+        show_json([{**asdict(key), **told, "is_readable": done.is_readable, "dry_run": dry_run}])
+    would = "would go" if dry_run else "went"
+    readers = (
+        "get it at once" if done.is_readable else "get nothing of it until `sealbook load` has staged it"
+    )
+    message(
+        f"{key} {would} from run {done.from_run_id} to run {to}; readers {readers}."
+        f" Only a run newer than {done.newest_run_id} takes authority by itself."
+    )
 
 
 def _state_columns(form: Format) -> list[Column[PartitionState]]:

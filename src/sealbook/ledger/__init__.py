@@ -40,7 +40,7 @@ class Ledger:
     def __init__(self, database: Database, given: Clock | None = None) -> None:
         clock = LedgerClock(given)
         self._database = database
-        self.reader = LedgerReader(database)
+        self.reader = LedgerReader(database, clock)
         self.verdicts = VerdictWriter(database, clock)
         self.overrides = OverrideWriter(database, clock)
         self.rollbacks = RollbackWriter(database, clock)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from types import TracebackType
 from typing import Self
 
 from sealbook.errors import SealbookError
 from sealbook.ledger.contracts import ContractReader
 from sealbook.ledger.db import schema
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events.reader import RunStoreReader
 from sealbook.ledger.partition_log import PartitionLog
@@ -21,12 +23,18 @@ class LedgerReader(StateReader):
     States and attempts are asked for here, the rest of `pointers`, `run_store`, `contracts`, `partition_log`.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: LedgerClock | None = None) -> None:
         super().__init__(database)
+        self._clock = clock or LedgerClock()
         self.pointers = PointerReader(database)
         self.run_store = RunStoreReader(database)
         self.contracts = ContractReader(database)
         self.partition_log = PartitionLog(database)
+
+    def now(self) -> datetime:
+        """Return the time by the ledger's clock."""
+        with self._database.read() as connection:
+            return self._clock.now(connection)
 
     def close(self) -> None:
         """Close all connections."""

@@ -72,7 +72,7 @@ class RollbackWriter:
         known = None if sealed is None else frozenset(sealed)
         if known is not None and target not in known:
             raise NotFound(
-                f"{key} run {target} is not sealed in raw storage any more",
+                f"{key} run {target} is not sealed in raw storage",
                 remedy=f"`sealbook raw list {key}` lists the runs that are; or fetch the partition again.",
             )
 

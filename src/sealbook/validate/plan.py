@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey, PartitionState, RunId, Status
+from sealbook.model.keys import AHEAD_REMEDY, is_ahead, newest_run_prefix, why_ahead
 from sealbook.model.selection import Selection
 from sealbook.raw import RawMetadata, RawReader, SealedRun
 from sealbook.validate.results import NotJudged
@@ -80,18 +81,20 @@ def plan_new(
     """
     revalidation_id = uuid4().hex
     candidates: list[Candidate] = []
+    ahead: list[NotJudged] = []
     superseded = 0
     for group in _partitions(raw, ledger, selection):
-        current = group.state.current_run_id if group.state.status is Status.SUCCESS else None
+        ahead += group.set_aside()
+        current = group.authority
         fresh = [run for run in group.runs if run.run_id not in group.judged]
         for run in fresh:
             if selection.runs is None and current is not None and run.run_id < current:
                 superseded += 1
             else:
                 candidates.append(group.candidate(run))
-        if group.is_requeued and not fresh:
-            candidates.append(group.candidate(group.runs[-1], revalidation_id))
-    return ValidatePlan(Which.NEW, candidates, superseded=superseded, dry_run=dry_run)
+        if group.is_requeued and not fresh and (again := group.next_to_judge) is not None:
+            candidates.append(group.candidate(again, revalidation_id))
+    return ValidatePlan(Which.NEW, candidates, ahead, superseded=superseded, dry_run=dry_run)
 
 
 def plan_accepted(
@@ -104,14 +107,19 @@ def plan_accepted(
         for state in ledger.states(_with_status(selection, Status.SUCCESS))
         if state.current_run_id is not None
     }
-    candidates = []
+    now = ledger.now()
+    candidates: list[Candidate] = []
+    gone: list[NotJudged] = []
     for run in raw.sealed(selection):
         state = accepted.get(run.key)
         if state is not None and run.run_id == state.current_run_id:
-            version = state.schema_version
-            candidates.append(Candidate(*run, version, revalidation_id, state.current_run_id))
             del accepted[run.key]
-    gone = [
+            if is_ahead(run.run_id, now):
+                gone.append(_from_the_future(run))
+            else:
+                version = state.schema_version
+                candidates.append(Candidate(*run, version, revalidation_id, state.current_run_id))
+    gone += [
         NotJudged(key, state.current_run_id, "it is the current run, but not sealed any more")
         for key, state in accepted.items()
         if state.current_run_id is not None
@@ -124,12 +132,15 @@ def plan_rejected(
 ) -> ValidatePlan:
     """Plan to judge each rejected partition's newest sealed run again, by today's contract (R-VER-6)."""
     revalidation_id = uuid4().hex
-    candidates = [
-        group.candidate(group.runs[-1], revalidation_id if group.runs[-1].run_id in group.judged else None)
-        for group in _partitions(raw, ledger, selection)
-        if group.state.status is Status.FAILED
-    ]
-    return ValidatePlan(Which.REJECTED, candidates, dry_run=dry_run)
+    candidates: list[Candidate] = []
+    ahead: list[NotJudged] = []
+    for group in _partitions(raw, ledger, selection):
+        if group.state.status is Status.FAILED:
+            ahead += group.set_aside()
+            if (run := group.next_to_judge) is not None:
+                again = revalidation_id if run.run_id in group.judged else None
+                candidates.append(group.candidate(run, again))
+    return ValidatePlan(Which.REJECTED, candidates, ahead, dry_run=dry_run)
 
 
 def plan_sealed(ledger: LedgerReader, seals: Iterable[RawMetadata]) -> ValidatePlan:
@@ -153,15 +164,40 @@ def plan_sealed(ledger: LedgerReader, seals: Iterable[RawMetadata]) -> ValidateP
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """The sealed runs of a partition, oldest first, with its state and which of the runs were judged."""
+    """The sealed runs of a partition, oldest first, with its state and which of the runs were judged.
+
+    `ahead` are those from the future, which have no part in anything (R-RUN-2). `hold` is what a rollback
+    left: no other run up to it can take authority (R-STATE-9).
+    """
 
     state: PartitionState
     runs: Sequence[SealedRun]
+    ahead: Sequence[SealedRun]
     judged: Collection[RunId]
+    hold: RunId | None
 
     @property
     def is_requeued(self) -> bool:
         return self.state.status is Status.PENDING and self.state.attempt_count > 0
+
+    @property
+    def authority(self) -> RunId | None:
+        """The run that has authority, unless it is one from the future, which supersedes nothing."""
+        current = self.state.current_run_id if self.state.status is Status.SUCCESS else None
+        return None if any(run.run_id == current for run in self.ahead) else current
+
+    @property
+    def next_to_judge(self) -> SealedRun | None:
+        """The newest run that can take authority if it is judged again; or the newest, if none can."""
+        current = self.state.current_run_id
+        able = [
+            run for run in self.runs if self.hold is None or run.run_id > self.hold or run.run_id == current
+        ]
+        return next(reversed(able or list(self.runs)), None)
+
+    def set_aside(self) -> list[NotJudged]:
+        """Return the runs from the future that nobody has judged, with what to do about them."""
+        return [_from_the_future(run) for run in self.ahead if run.run_id not in self.judged]
 
     def candidate(self, run: SealedRun, revalidation_id: str | None = None) -> Candidate:
         current = self.state.current_run_id
@@ -170,6 +206,7 @@ class _Partition:
 
 def _partitions(raw: RawReader, ledger: LedgerReader, selection: Selection) -> Iterator[_Partition]:
     """Yield what is sealed, partition by partition; the ledger is asked for some thousand runs at a time."""
+    newest = newest_run_prefix(ledger.now())
     for runs in _some_customers(raw.sealed(selection)):
         by_key = {key: list(own) for key, own in groupby(runs, key=attrgetter("key"))}
         chosen = _narrowed(selection, by_key)
@@ -177,10 +214,17 @@ def _partitions(raw: RawReader, ledger: LedgerReader, selection: Selection) -> I
         judged: dict[PartitionKey, set[RunId]] = defaultdict(set)
         for key, run_id in ledger.judged_runs(chosen):
             judged[key].add(run_id)
+        holds = dict(ledger.holds(chosen))
         for key, own in by_key.items():
             state = states.get(key) or PartitionState.pending(key)
             if selection.statuses is None or state.status in selection.statuses:
-                yield _Partition(state, own, judged.get(key, _NONE))
+                present = [run for run in own if run.run_id[: len(newest)] <= newest]
+                ahead = own[len(present) :]  # they come in the order of runs
+                yield _Partition(state, present, ahead, judged.get(key, _NONE), holds.get(key))
+
+
+def _from_the_future(run: SealedRun) -> NotJudged:
+    return NotJudged(run.key, run.run_id, f"{why_ahead(run.run_id)}. {AHEAD_REMEDY}")
 
 
 def _some_customers(runs: Iterable[SealedRun]) -> Iterator[list[SealedRun]]:

@@ -9,6 +9,7 @@ from sealbook.ledger.contracts import ContractWriter
 from sealbook.ledger.reader import LedgerReader
 from sealbook.ledger.states.verdicts import VerdictWriter
 from sealbook.model.contract import Query
+from sealbook.model.keys import refuse_ahead
 from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.selection import Selection
 from sealbook.raw import RawMetadata, RawReader
@@ -53,6 +54,8 @@ class Validator:
 
     def plan(self, selection: Selection, which: Which = Which.NEW, *, dry_run: bool = False) -> ValidatePlan:
         """Plan to judge runs of the partitions that are chosen; a dry run tells the ledger nothing."""
+        for run_id in selection.runs or ():
+            refuse_ahead(run_id, self._reader.now())
         return _PLANS[which](self._raw(), self._reader, selection, dry_run=dry_run)
 
     def plan_sealed(self, seals: Iterable[RawMetadata]) -> ValidatePlan:

@@ -17,6 +17,8 @@ from sealbook.ledger.events.reader import RunStoreReader, check_run_id
 from sealbook.ledger.events.retention import RetiredRun, retire
 from sealbook.ledger.events.snapshots import RunSnapshots
 from sealbook.model.events import RunEvent
+from sealbook.model.keys import refuse_ahead
+from sealbook.model.partition_events import FACT_TYPES
 from sealbook.model.verdict import check_text
 
 
@@ -44,7 +46,10 @@ class SqlRunStore(RunStoreReader):
         def work(connection: Connection) -> list[AppendResult]:
             lock_runs(connection, {event.run_id for event in batch})
             # The clock is read once the runs are ours: that is when they are persisted (R-EVT-9).
-            return append(connection, batch, self._clock.now(connection))
+            at = self._clock.now(connection)
+            for run_id in {event.run_id for event in batch if event.event_type in FACT_TYPES}:
+                refuse_ahead(run_id, at)
+            return append(connection, batch, at)
 
         return self._database.write(work, repeatable=True) if batch else []
 
