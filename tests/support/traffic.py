@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import count
 from multiprocessing.context import ForkServerContext
@@ -32,6 +32,7 @@ from sealbook.ledger.db.tables import KEY as KEY_COLUMNS
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import Outcome, PartitionKey, RunId, Status
 from sealbook.model.publication import Action, PlanItem, Staged
+from sealbook.model.selection import Selection
 from sealbook.warehouse.cleanup import Cleanup
 from sealbook.warehouse.store import ArtifactStore
 from tests.support.ledger import accept, reject, run_id
@@ -232,12 +233,24 @@ class Reader:
         """Read once."""
         unfit = rejected(self.ledger)
         failed = {state.key for state in self.ledger.states(status=Status.FAILED)}
+        chosen = self.chosen_by_hand()
         found = self.see()
         assert not unfit & set(found.items()), "a run that was rejected before the read began"
         assert not failed & set(DOOMED) & found.keys(), "a partition that was failed when the read began"
-        assert found.keys() >= {*WAVE, *ROLLED}
+        for key, run in chosen.items() & self.chosen_by_hand().items():
+            assert found.get(key, run[0]) == run[0], "a run that was rolled back from"  # R-WH-9
+        assert found.keys() >= {*WAVE}
         self.waves.append(whole_wave(found))
         assert self.waves == sorted(self.waves), "a replacement that was taken back"
+
+    def chosen_by_hand(self) -> dict[PartitionKey, tuple[RunId | None, datetime | None]]:
+        """Return the runs to which partitions are rolled back, and since when."""
+        holds = dict(self.ledger.reader.holds(Selection(keys=ROLLED)))
+        return {
+            state.key: (state.current_run_id, state.updated_at)
+            for state in self.ledger.states(Selection(keys=ROLLED))
+            if state.key in holds and str(state.current_run_id) <= holds[state.key]
+        }
 
 
 def cut_on(party: Party, signals: Signals) -> int:
