@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select
@@ -10,6 +11,7 @@ from sqlalchemy import func, select
 from sealbook.errors import Conflict, InvalidInput, NotFound
 from sealbook.ledger import Ledger
 from sealbook.ledger.pointers.tables import pointer
+from sealbook.model import PartitionKey
 from sealbook.model.publication import Cut
 from sealbook.model.selection import Selection
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
@@ -33,7 +35,8 @@ def test_a_cut_is_not_changed_by_what_comes_after(ledger: Ledger) -> None:
     ledger.rollback(KEY, run_id(2), actor="ann", reason="the third is worse")
     load(ledger)
     assert seen(ledger) == {KEY: run_id(2)}
-    assert list(ledger.pointers.published(Selection(queries=KEY.query_name), cut="month_end")) == pinned
+    later = list(ledger.pointers.published(Selection(queries=KEY.query_name), cut="month_end"))
+    assert [each._replace(withdrawn=None) for each in later] == pinned
     assert ledger.pointers.cuts() == [made]
     assert (made.token, made.note) == ("month_end", "for the auditors")
 
@@ -77,11 +80,46 @@ def test_a_cut_takes_the_filters_of_a_read(ledger: Ledger) -> None:
     assert seen(ledger, "ad_daily", cut="now") == {}
 
 
-def test_strict_has_no_meaning_at_a_cut(ledger: Ledger) -> None:
-    """A cut names runs; which of them are behind changes with every verdict, and the cut must not."""
+def test_what_was_withdrawn_since_is_still_read_and_said(ledger: Ledger) -> None:
+    """R-WH-7: rejected or rolled back; coverage names it, and strict leaves it out."""
+    later = PartitionKey(KEY.source, KEY.customer_id, KEY.query_name, SINCE + timedelta(days=2))
+    keys = [KEY, OTHER, later]
+    ledger.judge([accept(key, run) for run in (1, 2) for key in keys])
+    load(ledger)
+    ledger.pointers.create_cut("then")
+    ledger.judge([reject(KEY, 2, again="r")])
+    ledger.rollback(OTHER, run_id(1), actor="ann", reason="the second is worse")
+    ledger.judge([accept(later, 3)])  # superseded, which is no withdrawal
+    load(ledger)
+
+    read = {each.key: each for each in ledger.pointers.published(cut="then")}
+    assert {key: (each.run_id, each.withdrawn) for key, each in read.items()} == {
+        KEY: (run_id(2), "rejected"),
+        OTHER: (run_id(2), "rolled back"),
+        later: (run_id(2), None),
+    }
+    assert seen(ledger, cut="then", strict=True) == {later: run_id(2)}
+    universe: Any = {
+        "source": KEY.source,
+        "customers": [KEY.customer_id],
+        "since": SINCE,
+        "until": later.logical_date,
+        "cut": "then",
+    }
+    covered = list(ledger.pointers.coverage(KEY.query_name, **universe))
+    assert [each.kind for each in covered] == ["withdrawn", "withdrawn", "published"]
+    assert [each.run_id for each in covered] == [run_id(2)] * 3
+    assert covered[0].why == f"run {run_id(2)} was rejected since; the cut still reads it"
+    strict = list(ledger.pointers.coverage(KEY.query_name, **universe, strict=True))
+    assert [each.run_id for each in strict] == [None, None, run_id(2)]
+
+    ledger.judge([accept(KEY, 2, again="s")])
+    ledger.rollback(OTHER, run_id(2), actor="ann", reason="it is not")
+    assert {each.withdrawn for each in ledger.pointers.published(cut="then")} == {None}
     ledger.pointers.create_cut("now")
-    with pytest.raises(InvalidInput, match="strict"):
-        ledger.pointers.published(Selection(queries=KEY.query_name), cut="now", strict=True)
+    ledger.rollback(OTHER, run_id(1), actor="ann", reason="it is")
+    ledger.rollback(OTHER, run_id(2), actor="ann", reason="it is not")
+    assert {each.withdrawn for each in ledger.pointers.published(cut="now")} == {None}
 
 
 def test_coverage_at_a_cut(ledger: Ledger) -> None:
@@ -89,7 +127,7 @@ def test_coverage_at_a_cut(ledger: Ledger) -> None:
     ledger.judge([accept(KEY, 1)])
     load(ledger)
     ledger.pointers.create_cut("then")
-    ledger.judge([accept(OTHER, 1), reject(KEY, 1, again="r")])
+    ledger.judge([accept(OTHER, 1), accept(KEY, 2)])
     load(ledger)
     found = ledger.pointers.coverage(
         KEY.query_name, source=KEY.source, customers=[KEY.customer_id], since=SINCE, until=UNTIL, cut="then"

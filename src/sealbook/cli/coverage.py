@@ -29,6 +29,7 @@ _EXAMPLES = """
 _STYLES = {
     CoverageKind.PUBLISHED: "green",
     CoverageKind.BEHIND: "yellow",
+    CoverageKind.WITHDRAWN: "yellow",
     CoverageKind.HIDDEN: "red",
     CoverageKind.FAILED: "red",
 }

@@ -80,7 +80,7 @@ ActorOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Who says so. Default: your user's name.")
 ]
 StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Leave out partitions whose newest run is not loaded yet.")
+    bool, typer.Option("--strict", help="Leave out what is behind; at a cut, what was withdrawn since.")
 ]
 CutOption = Annotated[str | None, typer.Option("--cut", metavar="TOKEN", help="Ask as of this cut.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")]

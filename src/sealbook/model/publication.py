@@ -189,6 +189,13 @@ class Pointer(NamedTuple):
         return PointerStatus.AVAILABLE if self.valid_to is None else PointerStatus.UNAVAILABLE
 
 
+class Withdrawal(StrEnum):
+    """What became of a run that was readable once."""
+
+    REJECTED = "rejected"
+    ROLLED_BACK = "rolled back"
+
+
 class Published(NamedTuple):
     """A partition as a reader sees it: the one run whose rows it gets, and where they lie (R-CON-1)."""
 
@@ -204,6 +211,8 @@ class Published(NamedTuple):
     location: str
     parts: int
     behind: bool
+    withdrawn: Withdrawal | None = None
+    """Why the present does not read it any more; only a cut still does (R-WH-7)."""
 
     @property
     def key(self) -> PartitionKey:
@@ -212,10 +221,11 @@ class Published(NamedTuple):
 
 
 class CoverageKind(StrEnum):
-    """What a read gets of a partition: rows of the first two kinds, and nothing of the others (R-CON-3)."""
+    """What a read gets of a partition: rows of the first three kinds, and nothing of the others (R-CON-3)."""
 
     PUBLISHED = "published"
     BEHIND = "behind"
+    WITHDRAWN = "withdrawn"
     PENDING = "pending"
     HIDDEN = "hidden"
     FAILED = "failed"

@@ -8,9 +8,9 @@ from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.pointers.tables import authority_change, cut, load_record, pointer
 from sealbook.ledger.states.selecting import conditions
-from sealbook.ledger.states.tables import attempt, partition_state
+from sealbook.ledger.states.tables import attempt, partition_state, rollback
 from sealbook.model import Outcome, Status
-from sealbook.model.publication import Action
+from sealbook.model.publication import Action, Withdrawal
 from sealbook.model.selection import Selection
 
 SUCCESS = partition_state.c.status == Status.SUCCESS.value
@@ -65,6 +65,24 @@ READABLE = and_(
     ),
 )
 """Readers see the run that the pointer names (R-CON-1, R-CON-2, R-WH-5)."""
+
+
+_away = rollback.alias("away")
+_back = rollback.alias("back")
+_brought_back = select(_back.c.override_id).where(
+    same(_back, _away), _back.c.override_id > _away.c.override_id, _back.c.to_run_id == _away.c.from_run_id
+)
+_rolled_back_from = select(_away.c.override_id).where(
+    same(_away, pointer),
+    _away.c.from_run_id == pointer.c.run_id,
+    _away.c.to_run_id < _away.c.from_run_id,
+    not_(_brought_back.exists()),
+)
+WITHDRAWN = case(
+    (_latest_outcome != Outcome.ACCEPTED.value, literal(Withdrawal.REJECTED.value)),
+    (_rolled_back_from.correlate(pointer).exists(), literal(Withdrawal.ROLLED_BACK.value)),
+)
+"""Why the run that a pointer of the past names is not read in the present any more; null if it could be."""
 
 
 AT_CUT = and_(

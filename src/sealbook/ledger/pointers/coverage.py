@@ -14,7 +14,7 @@ from sealbook.ledger.pointers.conditions import CURRENT, POINTED, READABLE, poin
 from sealbook.ledger.pointers.tables import pointer
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import RunId, Status
-from sealbook.model.publication import Coverage, CoverageKind
+from sealbook.model.publication import Coverage, CoverageKind, Published
 
 _ever = pointer.alias("ever")
 _EVER_PUBLISHED = case(
@@ -65,9 +65,17 @@ def covered(
     return Coverage(*key, CoverageKind.PENDING, None, waiting)
 
 
-def left_out_if_behind(each: Coverage) -> Coverage:
-    """Say what a strict read gets of a partition: nothing, where it is behind (R-CON-2)."""
-    if each.kind is not CoverageKind.BEHIND:
+def covered_at(each: Published) -> Coverage:
+    """Say what a read at a cut gets of a partition that could be read then."""
+    if each.withdrawn is None:
+        return Coverage(*each[:4], CoverageKind.PUBLISHED, each.run_id)
+    why = f"run {each.run_id} was {each.withdrawn} since; the cut still reads it"
+    return Coverage(*each[:4], CoverageKind.WITHDRAWN, each.run_id, why)
+
+
+def left_out_if_strict(each: Coverage) -> Coverage:
+    """Say what a strict read gets of a partition: nothing, where it is behind or withdrawn (R-CON-2)."""
+    if each.kind not in (CoverageKind.BEHIND, CoverageKind.WITHDRAWN):
         return each
     return each._replace(run_id=None, why=f"{each.why}; a strict read leaves out run {each.run_id}")
 

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from datetime import date
+from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, and_, false, not_, select, type_coerce
 
-from sealbook.errors import InvalidInput, NotFound
+from sealbook.errors import NotFound
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import at_key, same, stream
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.pointers.conditions import AT_CUT, CURRENT, READABLE
-from sealbook.ledger.pointers.coverage import covered, every_partition, known, left_out_if_behind
+from sealbook.ledger.pointers.conditions import AT_CUT, CURRENT, READABLE, WITHDRAWN
+from sealbook.ledger.pointers.coverage import covered, covered_at, every_partition, known, left_out_if_strict
 from sealbook.ledger.pointers.tables import BY_QUERY, STAGED, cut, load_record, pointer, removal
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.keys import check_key
-from sealbook.model.publication import Coverage, CoverageKind, Cut, LoadRecord, Pointer, Published
+from sealbook.model.publication import Coverage, CoverageKind, Cut, LoadRecord, Pointer, Published, Withdrawal
 from sealbook.model.selection import Selection
 
 _POINTED = [pointer.c[name] for name in (*KEY, "run_id", "schema_version")]
@@ -43,12 +44,13 @@ class PublishedReader:
         """Stream the partitions that can be read, by query and in key order, each with its one run (R-CON-1).
 
         A run that is not the authority's any more is `behind`; `strict` leaves those out (R-CON-2). A `cut`
-        gives what could be read when it was made, whatever happened since (R-WH-7).
+        gives what could be read when it was made, whatever happened since; what is `withdrawn` by now,
+        `strict` leaves out (R-WH-7).
         """
         asked = conditions(self._database.dialect, pointer, selection)
         if cut is not None:
-            _check_not_strict(strict)
-            return self._published_at(cut, asked)
+            found = self._published_at(cut, asked)
+            return (each for each in found if each.withdrawn is None) if strict else found
         if strict:
             asked.append(CURRENT)
         query = (
@@ -74,19 +76,18 @@ class PublishedReader:
         """Say of every partition asked for what a read gets of it, and why not more, in key order (R-CON-3).
 
         `strict` is that of the read. At a cut a partition was either readable or not: what it was besides,
-        the cut does not keep.
+        the cut does not keep; but what was withdrawn since is said.
         """
         chosen = Selection(source=source, customers=customers, queries=query_name, since=since, until=until)
         if cut is None:
             asked = conditions(self._database.dialect, partition_state, chosen)
             found = stream(self._database, known(*asked), covered)
-            found = map(left_out_if_behind, found) if strict else found
             why = "nobody has attempted it"
         else:
-            _check_not_strict(strict)
             asked = conditions(self._database.dialect, pointer, chosen)
-            found = map(_covered_at, self._published_at(cut, asked))
+            found = map(covered_at, self._published_at(cut, asked))
             why = f"it could not be read when cut {cut} was made"
+        found = map(left_out_if_strict, found) if strict else found
 
         def missing(customer_id: str, day: date) -> Coverage:
             return Coverage(source, customer_id, query_name, day, CoverageKind.MISSING, None, why)
@@ -124,7 +125,7 @@ class PublishedReader:
 
     def _published_at(self, token: str, asked: list[ColumnElement[bool]]) -> Iterator[Published]:
         query = (
-            select(*_POINTED, *_LOADED, false())
+            select(*_POINTED, *_LOADED, false(), WITHDRAWN)
             .select_from(cut)
             .outerjoin(pointer, and_(AT_CUT, *asked))
             .outerjoin(load_record, same(load_record, pointer, "run_id", "schema_version"))
@@ -133,7 +134,7 @@ class PublishedReader:
         )
         # A cut with nothing of what is asked for gives one row, without a key; no cut gives no row.
         exists = False
-        for each in stream(self._database, query, Published):
+        for each in stream(self._database, query, _published_at):
             exists = True
             if each.source is not None:
                 yield each
@@ -146,15 +147,6 @@ def unknown_cut(token: str) -> NotFound:
     return NotFound(f"there is no cut {token!r}", remedy="`sealbook warehouse cut list` lists the cuts.")
 
 
-def _check_not_strict(strict: bool) -> None:
-    if strict:
-        raise InvalidInput(
-            "strict has no meaning at a cut, which names its runs whatever came after them",
-            field="strict",
-            value=strict,
-            remedy="Read the cut without strict, or the present with it.",
-        )
-
-
-def _covered_at(each: Published) -> Coverage:
-    return Coverage(*each[:4], CoverageKind.PUBLISHED, each.run_id)
+def _published_at(*row: Any) -> Published:
+    *fields, withdrawn = row
+    return Published(*fields)._replace(withdrawn=None if withdrawn is None else Withdrawal(withdrawn))
