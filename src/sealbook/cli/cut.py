@@ -11,7 +11,7 @@ from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, message
 from sealbook.cli.output import show as show_records
 from sealbook.cli.table import Column
-from sealbook.cli.words import counted
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.model.publication import Cut, Published
