@@ -144,8 +144,12 @@ def _words(ending: str) -> str:
 
 
 def _say_next(summary: RunSummary) -> None:
+    from sealbook.cli.verdict_text import AGAIN
+
     if summary.not_published:
         message(f"next: sealbook {_next(summary, summary.worst_first[0])}")
+    if any(each.ending == "rejected" for each in summary.not_published.values()):
+        message(f"{AGAIN}, then: sealbook load")
 
 
 def _next(summary: RunSummary, worst: NotPublished) -> str:

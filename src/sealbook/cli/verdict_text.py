@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5
 _STYLES = {Severity.ERROR: "red", Severity.WARN: "yellow"}
-_AGAIN = "If the contract was wrong, correct it, and judge again: sealbook validate --rejected"
+AGAIN = "If the contract was wrong, correct it, and judge again: sealbook validate --rejected"
 _NOTHING = {
     Which.NEW: "There is nothing new to judge",
     Which.ACCEPTED: "There is nothing accepted to judge again",
@@ -72,11 +72,13 @@ class Telling:
         if outcome.accepted or outcome.rejected or outcome.not_judged:
             message(self._counts(outcome))
             if outcome.rejected and not self.is_dry_run:
-                message(_AGAIN)
+                message(AGAIN)
+            if outcome.accepted and not self.is_dry_run:
+                message("next: sealbook load")
         else:
             message(_NOTHING[self.which])
             if self.which is Which.NEW and failed:
-                message(f"{counted(failed, 'partition', 'is', 'are')} failed. {_AGAIN}")
+                message(f"{counted(failed, 'partition', 'is', 'are')} failed. {AGAIN}")
         if outcome.superseded:
             message(f"Passed over as superseded: {counted(outcome.superseded, 'run')}")
         if self.is_dry_run:
