@@ -296,6 +296,14 @@ MISTAKES = {
     "a table that is none": Mistake(
         ("sql", "select * from campaigns"), "campaigns", "campaign_daily", reads=True
     ),
+    "a column that is none": Mistake(
+        ("sql", "select metrics_click from campaign_daily"), '"metrics_click" not found', '"metrics_clicks"',
+        reads=True,
+    ),
+    "no SQL": Mistake(
+        ("sql", "selct 1"), 'syntax error at or near "selct"', "Ask in the SQL of DuckDB. Tables: campaign_d",
+        reads=True,
+    ),
     "a command that is none": Mistake(("validat",), "No such command 'validat'", "Did you mean 'validate'"),
     "an option that is none": Mistake((*RUN, "--querry", "x"), "No such option: --querry", "--query"),
 }  # fmt: skip

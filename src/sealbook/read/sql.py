@@ -56,7 +56,8 @@ def run_sql(
         except duckdb.CatalogException as error:
             raise InvalidInput(first_line(error), field="SQL", remedy=_tables(sources)) from error
         except (duckdb.ProgrammingError, duckdb.DataError) as error:
-            raise InvalidInput(first_line(error), field="SQL") from error
+            remedy = _hint(error) or f"Ask in the SQL of DuckDB. {_tables(sources)}"
+            raise InvalidInput(first_line(error), field="SQL", remedy=remedy) from error
         except duckdb.Error as error:
             raise Permanent(first_line(error)) from error
 
@@ -100,6 +101,12 @@ def _offer(connection: duckdb.DuckDBPyConnection, query: Query, rows: ds.Dataset
     names = [f'"{query.source}"."{query.name}"'] + ([f'"{query.name}"'] if alone else [])
     for name in names:
         connection.execute(f'CREATE VIEW {name} AS SELECT * FROM "{registered}"')
+
+
+def _hint(error: duckdb.Error) -> str:
+    """Return what DuckDB advises, which stands between what is wrong and the line that is quoted."""
+    _, *advice = str(error).partition("\n\n")[0].splitlines()
+    return " ".join(advice)
 
 
 def _is_alone(query: Query, sources: Mapping[str, SourceSettings]) -> bool:
