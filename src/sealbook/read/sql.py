@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs
 
@@ -15,9 +14,8 @@ from sealbook.config import SourceSettings
 from sealbook.errors import InvalidInput, Permanent, first_line
 from sealbook.ledger.pointers import PointerReader
 from sealbook.model.contract import Query
-from sealbook.model.publication import Published
 from sealbook.read.plan import ReadPlan, plan_read
-from sealbook.read.schema import KEY_TYPES
+from sealbook.read.scanning import AheadDataset, said_of
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.part_files import PartFiles
 
@@ -30,7 +28,6 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 # Nothing is changed by asking: neither what a statement could write to, nor the settings above. A pivot is
 # of several statements.
 _QUESTIONS = [[duckdb.StatementType.SELECT], [duckdb.StatementType.EXPLAIN], [duckdb.StatementType.MULTI]]
-_KEY_FIELDS = {name: pc.field(name) for name in KEY_TYPES}
 
 
 def run_sql(
@@ -43,16 +40,19 @@ def run_sql(
     cut: str | None = None,
 ) -> pa.Table:
     """Answer a question in SQL. Only tables that it mentions are planned, each from one ledger snapshot."""
+    offered: list[ds.Dataset] = []
     with duckdb.connect(":memory:", config=_SETTINGS) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")  # which would be drawn on stdout
         for query in _mentioned(text, sources):
             plan = plan_read(pointers, query, strict=strict, cut=cut)
-            _offer(connection, query, dataset(files, plan), alone=_is_alone(query, sources))
+            rows = dataset(files, plan)
+            offered.append(rows)
+            _offer(connection, query, rows, alone=_is_alone(query, sources))
         try:
             if [each.type for each in connection.extract_statements(text)] not in _QUESTIONS:
                 raise InvalidInput.of("SQL", text, "one question, such as select")
-            return connection.sql(text).to_arrow_table()
+            return _answer(connection, text, offered)
         except duckdb.CatalogException as error:
             raise InvalidInput(first_line(error), field="SQL", remedy=_tables(sources)) from error
         except (duckdb.ProgrammingError, duckdb.DataError) as error:
@@ -67,24 +67,28 @@ def dataset(files: PartFiles, plan: ReadPlan) -> ds.Dataset:
 
     What names a partition and its run is said of each file, so a filter on it opens no other file.
     """
-    parquet = ds.ParquetFileFormat()
-    local = pyarrow.fs.LocalFileSystem() if files.folder is not None else None
+    if files.folder is None:
+        return AheadDataset.of(files, plan)
+    parquet, local = ds.ParquetFileFormat(), pyarrow.fs.LocalFileSystem()
 
     def fragments() -> Iterator[ds.Fragment]:
         for each in plan.partitions:
-            said = _said_of(each)
+            said = said_of(each)
             for path in part_paths(each.location, each.parts):
-                where = files.open_lazily(path) if local is None else str(files.local_path(path))
-                yield parquet.make_fragment(where, local, said)
+                yield parquet.make_fragment(str(files.local_path(path)), local, said)
 
     return ds.FileSystemDataset(list(fragments()), plan.arrow_schema, parquet, local)
 
 
-def _said_of(published: Published) -> pc.Expression:
-    source, *others = (field == getattr(published, name) for name, field in _KEY_FIELDS.items())
-    for each in others:
-        source &= each
-    return source
+def _answer(connection: duckdb.DuckDBPyConnection, text: str, offered: list[ds.Dataset]) -> pa.Table:
+    """Ask; an artifact that cannot be read is told as such, and not in DuckDB's words."""
+    try:
+        return connection.sql(text).to_arrow_table()
+    except duckdb.Error as error:
+        for each in offered:
+            if isinstance(each, AheadDataset) and each.failure is not None:
+                raise each.failure from error
+        raise
 
 
 def _mentioned(text: str, sources: Mapping[str, SourceSettings]) -> list[Query]:

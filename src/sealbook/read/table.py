@@ -7,11 +7,9 @@ and never from a path.
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain, islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,46 +20,41 @@ from sealbook.model.publication import Published
 from sealbook.model.words import counted
 from sealbook.read.plan import ReadPlan, in_blocks
 from sealbook.read.schema import KEY_TYPES, Schema, arrow_schema
+from sealbook.storage.ahead import ahead
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.part_files import PartFiles
 
 BLOCK_BYTES = 16 * 1024 * 1024
 """Artifacts are read and joined up to about this size at once: that makes few large pieces of many small."""
 
-_REQUESTS_AT_ONCE = 16  # an object store takes its time to answer, but answers many at once
+_GROWTH = 4  # as Arrow arrays rows take about so many times the bytes of their artifact
 
 
 def read_table(files: PartFiles, plan: ReadPlan) -> pa.Table:
     """Read all partitions of a plan, in its order."""
-    threads = (os.cpu_count() or 1) if files.folder is not None else _REQUESTS_AT_ONCE
-    blocks = read_blocks(BlockReader(files, plan.schema), plan.partitions, threads)
+    blocks = read_blocks(BlockReader(files, plan.schema), plan.partitions, threads=os.cpu_count() or 1)
     return pa.concat_tables([plan.arrow_schema.empty_table(), *blocks])
 
 
 def read_in_task(files: PartFiles, schema: Schema, partitions: Sequence[Published]) -> Iterator[pa.Table]:
     """Read some partitions block by block, as one of many tasks that share the machine's cores."""
-    reader = BlockReader(files, schema)
-    return read_blocks(reader, partitions, 1 if files.folder is not None else _REQUESTS_AT_ONCE)
+    return read_blocks(BlockReader(files, schema), partitions, threads=1)
 
 
 def read_blocks(reader: BlockReader, partitions: Sequence[Published], threads: int) -> Iterator[pa.Table]:
-    """Read partitions block by block, in order, some blocks ahead of the one that is asked for."""
+    """Read partitions block by block, in order, some ahead of what is asked for.
+
+    On a folder so many blocks at once; on an object store as many artifacts as it answers at once.
+    """
     blocks = in_blocks(partitions, BLOCK_BYTES)
-    if threads == 1:
+    if reader.files.folder is None:
+        artifacts = reader.files.each(reader.rows, partitions, lambda each: _GROWTH * each.bytes)
+        for block in blocks:
+            yield reader.join(block, islice(artifacts, len(block)))
+    elif threads == 1:
         yield from map(reader.read, blocks)
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="read") as pool:
-        ahead: deque[Future[pa.Table]] = deque()
-        try:
-            for block in blocks:
-                ahead.append(pool.submit(reader.read, block))
-                if len(ahead) > threads:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
+    else:
+        yield from ahead(reader.read, blocks, at_once=threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +64,26 @@ class BlockReader:
     files: PartFiles
     schema: Schema
 
+    @property
+    def _own(self) -> pa.Schema:
+        """The columns that artifacts have; what names a partition is said by the plan."""
+        return arrow_schema({name: each for name, each in self.schema.items() if name not in KEY_TYPES})
+
+    def rows(self, published: Published) -> list[pa.Table]:
+        """Read the parts of an artifact; nothing, where only what names its partition is asked for."""
+        own = self._own
+        return list(self._rows(published, own)) if own.names else []
+
     def read(self, block: Sequence[Published]) -> pa.Table:
         """Read partitions into one table, in one piece."""
-        own = arrow_schema({name: each for name, each in self.schema.items() if name not in KEY_TYPES})
+        return self.join(block, map(self.rows, block))
+
+    def join(self, block: Sequence[Published], artifacts: Iterable[list[pa.Table]]) -> pa.Table:
+        """Join the rows of the partitions of a block into one table, in one piece."""
+        own = self._own
         columns: dict[str, pa.Array | pa.ChunkedArray] = {}
+        parts = list(chain.from_iterable(artifacts))
         if own.names:
-            parts = [rows for each in block for rows in self._rows(each, own)]
             table = pa.concat_tables([own.empty_table(), *parts]).combine_chunks()
             columns = dict(zip(table.column_names, table.columns, strict=True))
         for name in self.schema.keys() & KEY_TYPES.keys():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import local
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sealbook.errors import NotFound
 from sealbook.storage import Storage, open_storage, translated
+from sealbook.storage.ahead import Done, Item
 
 _READ_WHOLE_BYTES = 1024 * 1024
 
@@ -29,6 +30,12 @@ class PartFiles:
     def folder(self) -> Path | None:
         """The folder of this machine that the files lie below; None for an object store."""
         return self._storage.folder
+
+    def each(
+        self, work: Callable[[Item], Done], items: Iterable[Item], size: Callable[[Item], int]
+    ) -> Iterator[Done]:
+        """Do what reads these files for each item, in order; on an object store many at once."""
+        return self._storage.each(work, items, size)
 
     def open(self, path: str, size: int) -> pa.NativeFile:
         """Open a file of about this size: a small one is fetched at once, a large one as it is read."""
