@@ -340,6 +340,7 @@ def check(mistake: Mistake, folder: Path) -> None:
     assert mistake.way_out in ran.said
     assert "Traceback" not in ran.err
     assert "hunter2" not in ran.err
+    assert "xml" not in ran.err
     assert sum(line.startswith("Error: ") for line in ran.err.splitlines()) <= 1
     after = contents(folder)
     if mistake.reads:
@@ -364,16 +365,17 @@ ON_S3 = {
 }
 
 
+@pytest.mark.usefixtures("s3_url")
 @pytest.mark.parametrize("name", ON_S3)
-def test_a_bucket_that_does_not_exist(name: str, tmp_path: Path, s3_url: str, s3_server: S3Server) -> None:
+def test_a_bucket_that_does_not_exist(name: str, tmp_path: Path, s3_server: S3Server) -> None:
     """One request tells, whichever command needs the bucket; the answer's XML stays out of sight."""
     place, command = ON_S3[name]
     s3_server.expect(None)
     mistake = Mistake(
         command,
-        f"sealbook.yaml: {place}: ",
-        "bucket",
-        settings(place, f"{s3_url.rsplit('/', 2)[0]}/no-such-bucket/x"),
+        f"sealbook.yaml: {place}: s3://no-such-bucket/x cannot be found: NoSuchBucket",
+        "Check that its bucket or folder exists",
+        settings(place, "s3://no-such-bucket/x"),
     )
     check(mistake, tmp_path)
     assert s3_server.requests <= 2

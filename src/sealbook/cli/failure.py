@@ -46,7 +46,13 @@ def _causes(error: SealbookError) -> Iterator[str]:
     while cause is not None:
         # A driver's later lines repeat the statement and its parameters: for --debug only.
         text = first_line(cause)
-        if text.rpartition(": ")[2].strip() not in said:  # the rest is where it was said
+        is_said = text.rpartition(": ")[2].strip() in said  # what comes before is where it was said
+        if not is_said and not _is_report(cause, text):
             yield text
         said += text
         cause = cause.__cause__
+
+
+def _is_report(cause: BaseException, text: str) -> bool:
+    """Tell a storage's account of its request and answer, of which the error above has said what it means."""
+    return type(cause).__module__.startswith("obstore") or "<?xml" in text
