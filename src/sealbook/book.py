@@ -240,6 +240,7 @@ class Book(_Readable):
         ledger, settings = self.ledger, self.settings
         return Pipeline(
             ledger,
+            lambda: self.raw,
             self.extraction,
             Validator(
                 ledger.reader,

@@ -38,7 +38,7 @@ def test_every_verdict_that_counts_is_told_once(ledger: Ledger) -> None:
     judged_at = {attempt.judged_at for attempt in ledger.attempts(KEY)}
     assert {event.emitted_at for event in log if event.step_id == step} < judged_at
     assert ledger.run_store.project_snapshot(run_id(1)).counters == Counters(
-        partitions_accepted=2, partitions_rejected=1
+        partitions_accepted=1, partitions_rejected=1
     )
 
 

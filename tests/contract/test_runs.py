@@ -13,7 +13,7 @@ from sealbook.errors import IllegalMove, InvalidInput, NotFound
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.model import PartitionKey, RunEvent, RunId, RunStatus, StepStatus, Verdict
 from sealbook.model.failures import ErrorClass
-from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage
+from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage, read_fact
 from sealbook.model.selection import Selection
 from sealbook.model.step_events import step_completed
 from sealbook.status.verify import verify_ledger
@@ -279,3 +279,53 @@ def test_many_commands_end_a_run_once(ledger: Ledger) -> None:
     assert status(ledger, run) is RunStatus.COMPLETED
     ends = [each for each in ledger.run_store.fetch_events(run) if each.event_type == "RunCompleted"]
     assert len(ends) == 1
+
+
+def test_counters_count_partitions_and_not_tellings(ledger: Ledger) -> None:
+    """A failure that is made good, a run judged again and one published again: each partition counts once."""
+    run = ledger.open_run()
+    ledger.runs.open_steps(Stage.EXTRACT, [run], [PLAN])
+
+    def tell(key: PartitionKey, attempt: int, *, good: bool, stage: Stage = Stage.EXTRACT) -> None:
+        event = sealed(key, run) if good else failed(key, run, attempt, stage)
+        fact = read_fact(event)
+        assert isinstance(fact, PartitionSealed | PartitionFailed)
+        ledger.runs.tell([fact])
+
+    def counted() -> dict[str, int]:
+        snapshot = ledger.run_store.project_snapshot(run)
+        assert snapshot.inconsistent == ()
+        names = {"sealed", "failed", "accepted", "rejected", "published"}
+        counts = snapshot.counters.by_name()
+        return {name: counts[f"partitions_{name}"] for name in names if counts[f"partitions_{name}"]}
+
+    tell(A, 1, good=False)
+    tell(B, 1, good=True)
+    assert counted() == {"sealed": 1, "failed": 1}
+    tell(A, 2, good=False)
+    tell(B, 2, good=True)
+    assert counted() == {"sealed": 1, "failed": 1}
+    tell(A, 3, good=True)
+    tell(A, 4, good=True)
+    assert counted() == {"sealed": 2}
+    ledger.judge([accept(A, run), accept(B, run)])
+    assert counted() == {"sealed": 2, "accepted": 2}
+    ledger.judge([reject(B, run, again="r1")])
+    assert counted() == {"sealed": 2, "accepted": 1, "rejected": 1}
+    ledger.judge([reject(B, run, again="r2")])
+    assert counted() == {"sealed": 2, "accepted": 1, "rejected": 1}
+    tell(A, 1, good=False, stage=Stage.LOAD)
+    assert counted() == {"sealed": 2, "accepted": 1, "rejected": 1, "failed": 1}
+    load(ledger)
+    assert counted() == {"sealed": 2, "accepted": 1, "rejected": 1, "published": 1}
+    ledger.judge([reject(A, run, again="r3")])
+    load(ledger)
+    ledger.judge(
+        [
+            Verdict.accept(
+                A, run, schema_version="1", record_count=10, validator_version="v", revalidation_id="r4"
+            )
+        ]
+    )
+    load(ledger)
+    assert counted() == {"sealed": 2, "accepted": 1, "rejected": 1, "published": 1}

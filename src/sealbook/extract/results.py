@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.failures import ErrorClass
-from sealbook.model.partition_events import PartitionFact, PartitionFailed, PartitionSealed, Stage
+from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage
 
 if TYPE_CHECKING:
     from sealbook.raw import RawMetadata  # which loads obstore; `sealbook --help` needs neither
@@ -39,7 +39,7 @@ class Extracted:
     retry_after: float | None = None
     """The wait in seconds that the source asked for, if it did."""
 
-    def fact(self, attempt: str) -> PartitionFact:
+    def fact(self, attempt: str) -> PartitionSealed | PartitionFailed:
         """Return what came of it as a fact for the log; `attempt` is that of the step."""
         if self.seal is None:
             if self.error_class is None or self.error_message is None:
@@ -53,16 +53,7 @@ class Extracted:
                 error=self.error_message,
                 retry_after=self.retry_after,
             )
-        return PartitionSealed(
-            key=self.key,
-            run_id=self.run_id,
-            schema_version=self.seal.schema_version,
-            record_count=self.seal.record_count,
-            payload_bytes=self.seal.payload_bytes,
-            payload_sha256=self.seal.payload_sha256,
-            query_hash=self.seal.query_hash,
-            extracted_at=self.seal.extracted_at,
-        )
+        return self.seal.fact
 
     @property
     def record_count(self) -> int:

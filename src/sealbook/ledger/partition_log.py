@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sqlalchemy import Select, select
@@ -10,6 +10,7 @@ from sqlalchemy import Select, select
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import stream
 from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.events.facts import PartitionRun, told_sealed
 from sealbook.ledger.events.rows import SELECT_EVENTS, event_from_row
 from sealbook.ledger.events.tables import retired_run, run_event
 from sealbook.ledger.states.tables import attempt
@@ -36,6 +37,13 @@ class PartitionLog:
         query = _IN_ORDER.where(run_event.c.partition == str(key))
         with self._database.read() as connection:
             return [event_from_row(row) for row in connection.execute(query)]
+
+    def untold_seals(self, runs: Iterable[PartitionRun]) -> list[PartitionRun]:
+        """Return those of some sealed runs of partitions that no PartitionSealed tells of, in their order."""
+        found = list(runs)
+        with self._database.read() as connection:
+            told = told_sealed(connection, found)
+        return [each for each in found if each not in told]
 
     def retired(self) -> set[PartitionKey]:
         """Return the partitions of which a run was retired: the log does not say all of them any more."""

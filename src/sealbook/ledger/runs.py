@@ -15,7 +15,8 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.events.append import append_new, lock_runs
+from sealbook.ledger.events.append import append, append_new, lock_runs
+from sealbook.ledger.events.facts import counted_once
 from sealbook.ledger.events.packing import unpack
 from sealbook.ledger.events.replay import replay
 from sealbook.ledger.events.retention import beginning
@@ -36,7 +37,13 @@ from sealbook.model import (
     StepStatus,
 )
 from sealbook.model.keys import newest_run_prefix, refuse_ahead
-from sealbook.model.partition_events import FACT_TYPES, PartitionCancelled, Stage
+from sealbook.model.partition_events import (
+    FACT_TYPES,
+    PartitionCancelled,
+    PartitionFailed,
+    PartitionSealed,
+    Stage,
+)
 from sealbook.model.run_end import RunPartition, run_end
 from sealbook.model.selection import Selection
 from sealbook.model.step_events import (
@@ -103,6 +110,19 @@ class RunWriter:
             return attempts
 
         return self._database.write(work)
+
+    def tell(self, facts: Iterable[PartitionSealed | PartitionFailed]) -> None:
+        """Append what came of partitions; one that had failed in the same run is counted so no more."""
+        told = list(facts)
+        if not told:
+            return
+
+        def work(connection: Connection) -> None:
+            lock_runs(connection, {fact.run_id for fact in told})
+            events = [fact.to_event() for fact in counted_once(connection, told)]
+            append(connection, events, self._clock.now(connection))
+
+        self._database.write(work, repeatable=True)
 
     def close_steps(self, stage: Stage, attempts: Mapping[RunId, int], error: str | None = None) -> None:
         """End attempts of a step: completed, or failed with an error. What a run's end has ended stays so."""

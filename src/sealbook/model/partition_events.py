@@ -34,11 +34,21 @@ class Stage(StrEnum):
     CONTROL = "control"
 
 
+class Counted(StrEnum):
+    """How a run's counters have one of its partitions, until a later fact `replaces` that."""
+
+    FAILED = "failed"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    PUBLISHED = "published"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFact(ABC):
     """Something that happened to a partition in a run.
 
     `attempt` tells facts of one kind about one partition apart within its run; each kind says what it is.
+    Kinds that can follow one another say what the fact `replaces`, so that each partition counts once.
     """
 
     event_type: ClassVar[EventType]
@@ -103,6 +113,7 @@ class PartitionSealed(PartitionFact):
     payload_sha256: str
     query_hash: str
     extracted_at: datetime
+    replaces: Counted | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +129,7 @@ class PartitionFailed(PartitionFact):
     error_class: ErrorClass
     error: str
     retry_after: float | None = None
+    replaces: Counted | None = None
 
     @property
     def stage(self) -> Stage:
@@ -139,10 +151,11 @@ class PartitionJudged(PartitionFact):
     record_count: int | None = None
     error: str | None = None
     revalidation_id: str | None = None
+    replaces: Counted | None = None
 
     @classmethod
-    def of(cls, verdict: Verdict, attempt: int) -> PartitionJudged:
-        """Return the fact that a verdict is given."""
+    def of(cls, verdict: Verdict, attempt: int, before: str | None = None) -> PartitionJudged:
+        """Return the fact that a verdict is given; `before` is the outcome of the run's last judgement."""
         return cls(
             key=verdict.key,
             run_id=verdict.run_id,
@@ -154,6 +167,7 @@ class PartitionJudged(PartitionFact):
             record_count=verdict.record_count,
             error=verdict.error_message,
             revalidation_id=verdict.revalidation_id,
+            replaces=None if before is None else Counted(before),
         )
 
     @property
@@ -187,10 +201,16 @@ class PartitionPublished(PartitionFact):
     location: str
     parts: int | None = None
     replaced_run_id: RunId | None = None
+    replaces: Counted | None = None
 
     @classmethod
-    def of(cls, staged: Staged, version: int, replaced_run_id: RunId | None) -> PartitionPublished:
-        """Return the fact that an artifact is published, in place of that of another run if there was one."""
+    def of(
+        cls, staged: Staged, version: int, replaced_run_id: RunId | None, *, again: bool
+    ) -> PartitionPublished:
+        """Return the fact that an artifact is published, in place of that of another run if there was one.
+
+        `again` says that it was published before.
+        """
         return cls(
             key=staged.key,
             run_id=staged.artifact.run_id,
@@ -202,6 +222,7 @@ class PartitionPublished(PartitionFact):
             location=staged.location,
             parts=staged.parts,
             replaced_run_id=replaced_run_id,
+            replaces=Counted.PUBLISHED if again else None,
         )
 
 

@@ -28,6 +28,9 @@ class Progress(StrEnum):
         return self not in (Progress.PLANNED, Progress.SEALED, Progress.ACCEPTED)
 
 
+_BEFORE_SEALED = (Progress.PLANNED, Progress.FAILED)
+
+
 class RunPartition:
     """What a run's log says of one partition so far; events are taken in their order."""
 
@@ -41,7 +44,8 @@ class RunPartition:
     def take(self, event_type: str, outcome: str | None = None) -> None:
         """Take in one more event of the partition; `outcome` is that of a judgement."""
         match event_type:
-            case EventType.PARTITION_SEALED:
+            # A seal may be told late, by who found it: it takes nothing back of what followed it.
+            case EventType.PARTITION_SEALED if not self.accepted and self.progress in _BEFORE_SEALED:
                 self.progress = Progress.SEALED
             case EventType.PARTITION_JUDGED if outcome == Outcome.ACCEPTED:
                 self.accepted = True

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from sealbook.errors import InvalidInput
 from sealbook.model.events import NO_ATTEMPT, EventType, RunEvent
+from sealbook.model.partition_events import Counted
 from sealbook.model.run_snapshot import Counters, RunSnapshot, RunStatus, Step, StepAttempt, StepStatus
 from sealbook.model.verdict import Outcome
 from sealbook.model.wire import dump_json
@@ -127,10 +128,10 @@ class _Folding:
         )
 
     def count(self, name: str, by: int = 1) -> None:
-        """Raise a counter."""
+        """Raise a counter, or lower it; of a run that was retired, what it counted before is not known."""
         if self._counts is None:
             self._counts = self._before.counters.by_name()
-        self._counts[name] += by
+        self._counts[name] = max(0, self._counts[name] + by)
 
     def attempt(self, event: RunEvent) -> StepAttempt | None:
         """Return the attempt that a step event speaks of; None when it names no step."""
@@ -214,29 +215,45 @@ def _with_outcome(attempt: StepAttempt, status: StepStatus, event: RunEvent, **c
 
 def _fold_judgement(folding: _Folding, event: RunEvent) -> bool:
     outcome = _member(event, "outcome")
-    if outcome == Outcome.ACCEPTED:
-        folding.count("partitions_accepted")
-    elif outcome == Outcome.REJECTED:
-        folding.count("partitions_rejected")
-    else:
+    if outcome not in list(Outcome):
         return False
-    return True
+    return _count_partition(folding, event, cast("str", outcome))
 
 
-def _counting(counter: str, **amounts: str) -> _Fold:
-    """Return the fold of a fact: it raises a counter by one, and others by amounts from the event's data."""
+def _counting(counter: str) -> _Fold:
+    """Return the fold of what is counted as often as it happens."""
 
-    def count(folding: _Folding, event: RunEvent) -> bool:
-        found = {other: _member(event, member, 0) for other, member in amounts.items()}
-        for amount in found.values():
-            if type(amount) is not int or amount < 0:
-                return False
+    def count(folding: _Folding, _event: RunEvent) -> bool:
         folding.count(counter)
-        for other, amount in found.items():
-            folding.count(other, cast("int", amount))
         return True
 
     return count
+
+
+def _standing(standing: str, **amounts: str) -> _Fold:
+    """Return the fold of a fact about where a partition stands, with amounts from the event's data."""
+
+    def count(folding: _Folding, event: RunEvent) -> bool:
+        return _count_partition(folding, event, standing, **amounts)
+
+    return count
+
+
+def _count_partition(folding: _Folding, event: RunEvent, standing: str, **amounts: str) -> bool:
+    """Count a partition, and the amounts that it adds, where it stands now; no more where it stood before."""
+    found = {counter: _member(event, member, 0) for counter, member in amounts.items()}
+    replaced = _member(event, "replaces")
+    if any(type(amount) is not int or amount < 0 for amount in found.values()):
+        return False
+    if replaced is not None and replaced not in list(Counted):
+        return False
+    if replaced != standing:
+        folding.count(f"partitions_{standing}")
+        for counter, amount in found.items():
+            folding.count(counter, cast("int", amount))
+        if replaced is not None:
+            folding.count(f"partitions_{replaced}", -1)
+    return True
 
 
 def _member(event: RunEvent, name: str, default: object = None) -> object:
@@ -267,13 +284,13 @@ _FOLDS: Mapping[str, _Fold] = {
     EventType.STEP_CORRECTED: _fold_correction,
     EventType.SIGNAL_ACCEPTED: _counting("signals_accepted"),
     EventType.SIGNAL_REJECTED: _counting("signals_rejected"),
-    EventType.PARTITION_SEALED: _counting(
-        "partitions_sealed", records_sealed="recordCount", bytes_sealed="payloadBytes"
+    EventType.PARTITION_SEALED: _standing(
+        "sealed", records_sealed="recordCount", bytes_sealed="payloadBytes"
     ),
-    EventType.PARTITION_FAILED: _counting("partitions_failed"),
+    EventType.PARTITION_FAILED: _standing("failed"),
     EventType.PARTITION_JUDGED: _fold_judgement,
-    EventType.PARTITION_PUBLISHED: _counting(
-        "partitions_published", records_published="recordCount", bytes_published="bytes"
+    EventType.PARTITION_PUBLISHED: _standing(
+        "published", records_published="recordCount", bytes_published="bytes"
     ),
     EventType.PARTITION_HIDDEN: _counting("partitions_hidden"),
     EventType.PARTITION_REQUEUED: _counting("partitions_requeued"),

@@ -124,7 +124,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """How often things happened in a run. Events count: a partition that was judged twice counts twice."""
+    """How the partitions of a run stand: sealed, failed, accepted or rejected, published, each counted once.
+
+    A failure that a later go made good counts no more, and of several judgements the last one counts. What is
+    hidden, requeued, rolled back or a signal counts as often as it happened.
+    """
 
     partitions_sealed: int = 0
     partitions_failed: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 
 from sealbook.errors import IllegalMove
@@ -12,13 +12,14 @@ from sealbook.extract.results import Extracted
 from sealbook.ledger import Ledger
 from sealbook.load.loader import Loader, LoadPlan
 from sealbook.load.results import Loaded
-from sealbook.model import RunId
+from sealbook.model import PartitionKey, RunId
 from sealbook.model.partition_events import PartitionFailed, Stage
 from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.selection import Selection
+from sealbook.pipeline.found_seals import untold_seals
 from sealbook.pipeline.outcome import StageBatch
 from sealbook.pipeline.steps import Steps, steps_of
-from sealbook.raw import RawMetadata
+from sealbook.raw import RawMetadata, RawReader
 from sealbook.validate.plan import ValidatePlan
 from sealbook.validate.results import Result
 from sealbook.validate.validator import Validator
@@ -33,8 +34,16 @@ class Pipeline:
     Each stage takes a plan, which its own part makes: `extraction.plan`, `validator.plan`, `loader.plan`.
     """
 
-    def __init__(self, ledger: Ledger, extraction: Extraction, validator: Validator, loader: Loader) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        raw: Callable[[], RawReader],
+        extraction: Extraction,
+        validator: Validator,
+        loader: Loader,
+    ) -> None:
         self._ledger = ledger
+        self._raw = raw
         self.extraction = extraction
         self.validator = validator
         self.loader = loader
@@ -71,6 +80,7 @@ class Pipeline:
             steps_of(self._ledger, Stage.VALIDATE, runs, concerned=plan.runs) as steps,
             closing(self.validator.run(plan, on_progress)) as batches,
         ):
+            self._tell_found(steps, ((each.key, each.run_id) for each in plan.candidates))
             for batch in batches:
                 steps.record()
                 yield batch
@@ -83,6 +93,8 @@ class Pipeline:
             steps_of(self._ledger, Stage.LOAD, plan.runs) as steps,
             closing(self.loader.run(plan, on_progress)) as batches,
         ):
+            found = ((item.key, item.run_id) for item in plan.items if item.run_id is not None)
+            self._tell_found(steps, found)
             for batch in batches:
                 steps.record(_failure(result, steps) for result in batch if result.error_class is not None)
                 yield batch
@@ -105,6 +117,10 @@ class Pipeline:
         loading = self.loader.plan(Selection(runs=[run_id]))
         for loaded in self.load(loading, on_stage(Stage.LOAD, len(loading))):
             yield StageBatch(Stage.LOAD, loaded)
+
+    def _tell_found(self, steps: Steps, runs: Iterable[tuple[PartitionKey, RunId]]) -> None:
+        """Tell the log of seals that a stage has found, where nobody has."""
+        steps.record(untold_seals(self._ledger.reader, self._raw, runs))
 
 
 def _failure(result: Loaded, steps: Steps) -> PartitionFailed:

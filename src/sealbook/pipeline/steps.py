@@ -11,7 +11,7 @@ from ulid import ULID
 from sealbook.ledger import Ledger
 from sealbook.ledger.events import Projector
 from sealbook.model import RunId
-from sealbook.model.partition_events import PartitionFact, Stage
+from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage
 from sealbook.model.selection import Selection
 
 
@@ -29,9 +29,9 @@ class Steps:
         """Return what a fact of this step names as its attempt."""
         return str(self.attempts.get(run_id, self.fallback))
 
-    def record(self, facts: Iterable[PartitionFact] = ()) -> None:
+    def record(self, facts: Iterable[PartitionSealed | PartitionFailed] = ()) -> None:
         """Append facts, and take into the projection what has happened, so that it is never far behind."""
-        self._ledger.run_store.append_events(fact.to_event() for fact in facts)
+        self._ledger.runs.tell(facts)
         self._projector.catch_up()
 
 

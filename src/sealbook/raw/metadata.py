@@ -13,6 +13,7 @@ from sealbook.errors import Corrupt, InvalidInput
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.contract import check_schema_version
 from sealbook.model.keys import parse_date
+from sealbook.model.partition_events import PartitionSealed
 from sealbook.model.wire import as_utc
 from sealbook.raw.layout import PAYLOAD, PAYLOAD_NAME
 
@@ -62,6 +63,20 @@ class RawMetadata:
     def key(self) -> PartitionKey:
         """The partition that was sealed."""
         return PartitionKey(self.source, self.customer_id, self.query_name, self.logical_date)
+
+    @property
+    def fact(self) -> PartitionSealed:
+        """What the log is told of the seal."""
+        return PartitionSealed(
+            key=self.key,
+            run_id=self.run_id,
+            schema_version=self.schema_version,
+            record_count=self.record_count,
+            payload_bytes=self.payload_bytes,
+            payload_sha256=self.payload_sha256,
+            query_hash=self.query_hash,
+            extracted_at=self.extracted_at,
+        )
 
     def is_of(self, key: PartitionKey) -> bool:
         """Say whether this is the partition that was sealed; cheaper than to make its key and compare."""

@@ -40,7 +40,8 @@ def follow(
         staged = Staged(artifact, version, **{name: getattr(found, name) for name in STAGED})
         rows.fill_batch_staged(connection, [staged])
         rows.publish(connection, version, at)
-        return [PartitionPublished.of(staged, version, None if before is None else before.run_id)]
+        replaced = None if before is None else before.run_id
+        return [PartitionPublished.of(staged, version, replaced, again=True)]
     if before is None:
         return []
     rows.set_version(connection, version)

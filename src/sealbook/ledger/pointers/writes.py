@@ -17,6 +17,7 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.events.append import append_new
+from sealbook.ledger.events.facts import counted_once
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import SUCCESS, pointer_of
 from sealbook.ledger.pointers.rows import batch
@@ -71,7 +72,7 @@ class PointerWriter:
         at = self._clock.now(connection)
         rows.fill_batch_staged(connection, staged)
         keys: dict[str, list[PartitionKey]] = defaultdict(list)
-        publishing: list[tuple[Staged, RunId | None]] = []
+        publishing: list[tuple[Staged, RunId | None, bool]] = []
         for each, (outcome, pointed_run_id, digest) in zip(
             staged, connection.execute(_STANDINGS), strict=True
         ):
@@ -79,20 +80,20 @@ class PointerWriter:
                 raise _conflict(each, digest)
             keys[outcome].append(each.key)
             if outcome in _PUBLISHING:
-                publishing.append((each, pointed_run_id))
+                publishing.append((each, pointed_run_id, digest is not None))
         if publishing:
             version += 1
             rows.set_version(connection, version)
             if len(publishing) < len(staged):
-                rows.fill_batch_staged(connection, (each for each, _ in publishing))
+                rows.fill_batch_staged(connection, (each for each, *_ in publishing))
             rows.record(connection, at)
             rows.publish(connection, version, at)
         rows.clear_agreed(connection)
-        append_new(
-            connection,
-            [PartitionPublished.of(each, version, replaced).to_event() for each, replaced in publishing],
-            at,
-        )
+        published = [
+            PartitionPublished.of(each, version, replaced, again=again)
+            for each, replaced, again in publishing
+        ]
+        append_new(connection, [fact.to_event() for fact in counted_once(connection, published)], at)
         return SwapResult(version, **{outcome: tuple(found) for outcome, found in keys.items()})
 
 

@@ -72,6 +72,7 @@ def _judge(
         for (key, run_id, _), (_, version, _) in recorded.items()
         if version is not None
     }
+    last = {(key, run_id): outcome for (key, run_id, _), (outcome, *_) in recorded.items()}
     results: list[PartitionState] = []
     changed: dict[PartitionKey, PartitionState] = {}
     attempts: list[tuple[object, ...]] = []
@@ -85,7 +86,9 @@ def _judge(
             _check_version(verdict, versions)
             states[key] = changed[key] = state = next_state(state, verdict, at, holds.get(key))
             attempts.append(_attempt_row(verdict, state.attempt_count, validator_id, at))
-            events.append(PartitionJudged.of(verdict, state.attempt_count).to_event())
+            fact = PartitionJudged.of(verdict, state.attempt_count, last.get((key, verdict.run_id)))
+            events.append(fact.to_event())
+            last[key, verdict.run_id] = verdict.outcome
         elif known != finding:
             raise _conflict(verdict, known)
         results.append(state)
@@ -111,7 +114,7 @@ def _check_version(verdict: Verdict, versions: dict[tuple[PartitionKey, str], st
 
 
 def _recorded(connection: Connection, verdicts: Sequence[Verdict]) -> dict[_Identity, _Finding]:
-    """Return what was found earlier about the runs that are judged now."""
+    """Return what was found earlier about the runs that are judged now, the oldest first."""
     if not verdicts:
         return {}
     runs = {(verdict.key, verdict.run_id) for verdict in verdicts}
@@ -131,7 +134,8 @@ def _recorded(connection: Connection, verdicts: Sequence[Verdict]) -> dict[_Iden
 def _recorded_findings(dialect: str) -> Executable:
     asked = given_rows(dialect, [attempt.c[name] for name in (*KEY, "run_id")])
     names = (*KEY, "run_id", "revalidation_id", "outcome", "schema_version", "record_count")
-    return select(*(attempt.c[name] for name in names)).join(asked, same(attempt, asked, "run_id"))
+    found = select(*(attempt.c[name] for name in names)).join(asked, same(attempt, asked, "run_id"))
+    return found.order_by(attempt.c.attempt)
 
 
 def _finding(verdict: Verdict) -> _Finding:
