@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date
 
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey, RunId
@@ -15,6 +16,11 @@ PAYLOAD = "payload.jsonl"
 PAYLOAD_NAME = re.compile(r"payload(-[0-9A-Za-z_-]{1,64})?\.jsonl")
 """Every name that a payload may have."""
 _CUSTOMER = "customer_id="
+RUN_DEPTH = 4
+"""How many directories lead from the root to that of a run."""
+
+RunName = tuple[str, str, str, date, str]
+"""A run of a partition, as plainly as can be: source, customer_id, query_name, logical_date, run_id."""
 
 _RUN = re.compile(
     r"(?P<source>[^/]+)/customer_id=(?P<customer_id>[^/]+)/query_name=(?P<query_name>[^/]+)"
@@ -32,7 +38,8 @@ class RunPaths:
     @property
     def directory(self) -> str:
         """All that belongs to the run lies below it."""
-        return f"{key_prefix(self.key)}/run_id={self.run_id}"
+        key = self.key
+        return run_directory(key.source, key.customer_id, key.query_name, key.logical_date, self.run_id)
 
     @property
     def metadata(self) -> str:
@@ -62,6 +69,14 @@ def query_prefix(source: str, customer_id: str, query_name: str | None) -> str:
     """Return the directory of a customer, or of one query of that customer."""
     customer = f"{source}/{_CUSTOMER}{customer_id}"
     return customer if query_name is None else f"{customer}/query_name={query_name}"
+
+
+def run_directory(source: str, customer_id: str, query_name: str, logical_date: date, run_id: str) -> str:
+    """Return the directory of a run, without a look at its name."""
+    return (
+        f"{source}/{_CUSTOMER}{customer_id}/query_name={query_name}"
+        f"/logical_date={logical_date.isoformat()}/run_id={run_id}"
+    )
 
 
 def customer_of(directory: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 from sealbook.errors import Corrupt, NotFound
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.selection import Selection
-from sealbook.raw.layout import RunPaths, key_prefix
+from sealbook.raw.layout import RunName, RunPaths, key_prefix
 from sealbook.raw.leftovers import Leftover, find_leftovers
 from sealbook.raw.lines import Row
 from sealbook.raw.listing import RunFiles, list_runs, list_runs_below
@@ -93,13 +93,17 @@ class RawReader:
         """List the sealed runs of a partition, oldest first."""
         return [each.run.run_id for each in list_runs_below(self._storage, key_prefix(key)) if each.is_sealed]
 
-    def sealed(self, selection: Selection = EVERYTHING) -> Iterator[SealedRun]:
+    def sealed(
+        self, selection: Selection = EVERYTHING, *, besides: Iterable[RunName] = ()
+    ) -> Iterator[SealedRun]:
         """Yield the sealed runs that are chosen, in the order of keys and then of runs.
+
+        Runs that are named as `besides`, in the same order, are left out without a look at them.
 
         Costs one listing for each customer and query named, whatever the number of partitions, or one for
         each key that is named; reads no metadata but of runs that have several payloads.
         """
-        for files in list_runs(self._storage, selection):
+        for files in list_runs(self._storage, selection, besides):
             if files.is_sealed:
                 yield SealedRun(files.run.key, files.run.run_id, self._payload_bytes(files))
 

@@ -1,7 +1,7 @@
 """Objects on a folder or an object store: what raw partitions and artifacts both lie on."""
 
 from sealbook.storage.failures import Writer, reported, translated
-from sealbook.storage.objects import Entry, Storage
+from sealbook.storage.objects import Branch, Entry, Storage
 from sealbook.storage.opening import open_storage
 
-__all__ = ["Entry", "Storage", "Writer", "open_storage", "reported", "translated"]
+__all__ = ["Branch", "Entry", "Storage", "Writer", "open_storage", "reported", "translated"]

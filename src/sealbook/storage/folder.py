@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from uuid import uuid4
@@ -16,7 +18,7 @@ from obstore.store import LocalStore
 from sealbook.errors import Permanent
 from sealbook.storage.ahead import Done, Item
 from sealbook.storage.failures import TranslatedWriter, Writer, reported, unwritable
-from sealbook.storage.objects import CHUNK, Storage
+from sealbook.storage.objects import CHUNK, Branch, Entry, Storage
 
 _PIECE = 64 * 1024
 # A file system writes its journal once for all who wait at the same time.
@@ -64,6 +66,39 @@ class Folder(Storage):
             raise unwritable(str(self._root), _error(errno.EACCES))
         if not room.f_bavail:
             raise unwritable(str(self._root), _error(errno.ENOSPC))
+
+    def tree(self, directory: str, depth: int) -> Iterator[Branch]:
+        """Yield the directories so many levels below a directory, in order, each with a way to its files."""
+        for path in self._below(directory, depth):
+            yield path, partial(self._files, path)
+
+    def _below(self, directory: str, depth: int) -> Iterator[str]:
+        with self._translated(directory):
+            try:
+                names = os.listdir(self._prefix + directory)  # noqa: PTH208 - by the million
+            except (FileNotFoundError, NotADirectoryError):
+                return
+        names.sort()
+        for name in names:
+            path = f"{directory}/{name}"
+            if depth == 1:
+                yield path
+            else:
+                yield from self._below(path, depth - 1)
+
+    def _files(self, directory: str) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        with self._translated(directory):
+            try:
+                with os.scandir(self._prefix + directory) as files:
+                    for each in files:
+                        if each.is_file():
+                            status = each.stat()
+                            modified = datetime.fromtimestamp(status.st_mtime, UTC)
+                            found[each.name] = Entry(f"{directory}/{each.name}", status.st_size, modified)
+            except (FileNotFoundError, NotADirectoryError):
+                return {}  # removed just now, or no directory
+        return found
 
     def get(self, path: str) -> bytes | None:
         """Return a whole file; None when there is none."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,6 +39,10 @@ class Entry(NamedTuple):
     path: str
     size: int
     modified: datetime
+
+
+Branch = tuple[str, Callable[[], Mapping[str, Entry]]]
+"""The path of a directory, and a way to the files in it, by their names."""
 
 
 class Storage:
@@ -76,6 +81,18 @@ class Storage:
             return sorted(
                 Entry(item["path"], item["size"], item["last_modified"]) for page in pages for item in page
             )
+
+    def tree(self, directory: str, depth: int) -> Iterator[Branch]:  # noqa: ARG002 - one listing tells all
+        """Yield the directories so many levels below a directory, in order, each with a way to its files.
+
+        A folder looks into a directory when its files are asked for, and may yield empty ones.
+        """
+        found: dict[str, dict[str, Entry]] = {}
+        for entry in self.entries(directory):
+            parent, _, name = entry.path.rpartition("/")
+            found.setdefault(parent, {})[name] = entry
+        for parent, files in found.items():
+            yield parent, partial(dict, files)
 
     def names(self, directory: str) -> list[str]:
         """List the same paths, in the same order."""

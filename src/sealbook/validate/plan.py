@@ -79,22 +79,30 @@ def plan_new(
     A run that is named is taken even if it is superseded. Of a partition that was requeued, the newest sealed
     run is judged again before anything is fetched (R-VER-6).
     """
-    revalidation_id = uuid4().hex
     candidates: list[Candidate] = []
     ahead: list[NotJudged] = []
     superseded = 0
-    for group in _partitions(raw, ledger, selection):
+    filters = replace(selection, runs=None, statuses=None)
+    unjudged = raw.sealed(selection, besides=ledger.judged_run_names(filters))
+    for group in _partitions(unjudged, ledger, selection):
         ahead += group.set_aside()
         current = group.authority
-        fresh = [run for run in group.runs if run.run_id not in group.judged]
-        for run in fresh:
+        for run in group.fresh:
             if selection.runs is None and current is not None and run.run_id < current:
                 superseded += 1
             else:
                 candidates.append(group.candidate(run))
-        if group.is_requeued and not fresh and (again := group.next_to_judge) is not None:
-            candidates.append(group.candidate(again, revalidation_id))
+    candidates += _requeued(raw, ledger, selection)
+    candidates.sort(key=attrgetter("key", "run_id"))
     return ValidatePlan(Which.NEW, candidates, ahead, superseded=superseded, dry_run=dry_run)
+
+
+def _requeued(raw: RawReader, ledger: LedgerReader, selection: Selection) -> Iterator[Candidate]:
+    """Yield the run to judge again of each requeued partition that has nothing new to judge (R-VER-6)."""
+    revalidation_id = uuid4().hex
+    for group in _of_states(raw, ledger, selection, Status.PENDING):
+        if not group.fresh and (again := group.next_to_judge) is not None:
+            yield group.candidate(again, revalidation_id)
 
 
 def plan_accepted(
@@ -134,12 +142,11 @@ def plan_rejected(
     revalidation_id = uuid4().hex
     candidates: list[Candidate] = []
     ahead: list[NotJudged] = []
-    for group in _partitions(raw, ledger, selection):
-        if group.state.status is Status.FAILED:
-            ahead += group.set_aside()
-            if (run := group.next_to_judge) is not None:
-                again = revalidation_id if run.run_id in group.judged else None
-                candidates.append(group.candidate(run, again))
+    for group in _of_states(raw, ledger, selection, Status.FAILED):
+        ahead += group.set_aside()
+        if (run := group.next_to_judge) is not None:
+            again = revalidation_id if run.run_id in group.judged else None
+            candidates.append(group.candidate(run, again))
     return ValidatePlan(Which.REJECTED, candidates, ahead, dry_run=dry_run)
 
 
@@ -175,16 +182,19 @@ class _Partition:
     ahead: Sequence[SealedRun]
     judged: Collection[RunId]
     hold: RunId | None
+    newest: str
+    """How the newest run begins that is not from the future."""
 
     @property
-    def is_requeued(self) -> bool:
-        return self.state.status is Status.PENDING and self.state.attempt_count > 0
+    def fresh(self) -> list[SealedRun]:
+        """The runs that were not judged."""
+        return [run for run in self.runs if run.run_id not in self.judged]
 
     @property
     def authority(self) -> RunId | None:
         """The run that has authority, unless it is one from the future, which supersedes nothing."""
         current = self.state.current_run_id if self.state.status is Status.SUCCESS else None
-        return None if any(run.run_id == current for run in self.ahead) else current
+        return None if current is not None and current[: len(self.newest)] > self.newest else current
 
     @property
     def next_to_judge(self) -> SealedRun | None:
@@ -204,10 +214,25 @@ class _Partition:
         return Candidate(*run, revalidation_id=revalidation_id, current_run_id=current)
 
 
-def _partitions(raw: RawReader, ledger: LedgerReader, selection: Selection) -> Iterator[_Partition]:
-    """Yield what is sealed, partition by partition; the ledger is asked for some thousand runs at a time."""
+def _of_states(
+    raw: RawReader, ledger: LedgerReader, selection: Selection, status: Status
+) -> Iterator[_Partition]:
+    """Yield what is sealed of judged partitions of a status, which the ledger names: only they are listed."""
+    if selection.statuses is not None and status not in selection.statuses:
+        return
+    states = ledger.states(replace(_with_status(selection, status), runs=None))
+    keys = [state.key for state in states if state.attempt_count > 0]
+    if keys:
+        found = _partitions(raw.sealed(Selection(keys=keys, runs=selection.runs)), ledger, selection)
+        yield from (group for group in found if group.state.status is status)
+
+
+def _partitions(
+    sealed: Iterable[SealedRun], ledger: LedgerReader, selection: Selection
+) -> Iterator[_Partition]:
+    """Yield sealed runs partition by partition; the ledger is asked for some thousand runs at a time."""
     newest = newest_run_prefix(ledger.now())
-    for runs in _some_customers(raw.sealed(selection)):
+    for runs in _some_customers(sealed):
         by_key = {key: list(own) for key, own in groupby(runs, key=attrgetter("key"))}
         chosen = _narrowed(selection, by_key)
         states = {state.key: state for state in ledger.states(chosen)}
@@ -220,7 +245,7 @@ def _partitions(raw: RawReader, ledger: LedgerReader, selection: Selection) -> I
             if selection.statuses is None or state.status in selection.statuses:
                 present = [run for run in own if run.run_id[: len(newest)] <= newest]
                 ahead = own[len(present) :]  # they come in the order of runs
-                yield _Partition(state, present, ahead, judged.get(key, _NONE), holds.get(key))
+                yield _Partition(state, present, ahead, judged.get(key, _NONE), holds.get(key), newest)
 
 
 def _from_the_future(run: SealedRun) -> NotJudged:

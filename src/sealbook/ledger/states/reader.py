@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Row, func, select
@@ -89,6 +91,16 @@ class StateReader:
         chosen = conditions(self._database.dialect, attempt, selection)
         query = select(*run).where(*chosen).distinct().order_by(*run)
         return stream(self._database, query, lambda *row: (PartitionKey(*row[:4]), RunId(row[4])))
+
+    def judged_run_names(self, selection: Selection) -> Iterator[tuple[str, str, str, date, str]]:
+        """Stream the same as plain values, with each run once, in the order of keys and then of runs."""
+        names = (attempt.c[name] for name in (*KEY, "run_id"))
+        chosen = conditions(self._database.dialect, attempt, selection)
+        # In the order of an index: with a run's place in it the database would sort the whole table.
+        query = select(*names).where(*chosen).order_by(*(attempt.c[name] for name in KEY))
+        for key, rows in groupby(stream(self._database, query, lambda *row: row), itemgetter(0, 1, 2, 3)):
+            for run_id in sorted({row[4] for row in rows}):
+                yield (*key, run_id)
 
     def accepted_counts(self, selection: Selection) -> Iterator[tuple[PartitionKey, RunId, int]]:
         """Stream the runs whose last judgement is an acceptance, with their record counts, by key and run."""
