@@ -383,3 +383,19 @@ def test_a_failed_tidying_does_not_hide_that_a_rival_sealed(
         raw_store.seal(KEY, RUN, payload, **SEAL)
     assert "no delete today" in caplog.text
     assert raw_store.read(KEY, RUN).metadata.record_count == 3
+
+
+def test_runs_that_are_of_no_interest_are_left_out(raw_store: RawStore) -> None:
+    """Whether they are there or not; the others are found between them."""
+    for run_id in (OLDER, RUN):
+        seal_rows(raw_store, numbered(1), run_id=run_id)
+    name = (KEY.source, KEY.customer_id, KEY.query_name, KEY.logical_date)
+    absent = (KEY.source, "0", KEY.query_name, KEY.logical_date)
+
+    def left(*besides: tuple[str, str, str, date, str]) -> list[str]:
+        return [each.run_id for each in raw_store.sealed(besides=besides)]
+
+    assert left() == [OLDER, RUN]
+    assert left((*absent, OLDER), (*name, OLDER)) == [RUN]
+    assert left((*name, RUN)) == [OLDER]
+    assert left((*name, OLDER), (*name, RUN)) == []

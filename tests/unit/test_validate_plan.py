@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from ulid import ULID
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
+from sealbook.raw.layout import METADATA, RunPaths
+from sealbook.storage.folder import Folder
 from sealbook.validate.plan import ValidatePlan, plan_accepted, plan_new, plan_rejected, plan_sealed
 from tests.support.validation import (
     DAY,
@@ -246,3 +251,40 @@ def test_a_named_run_is_judged_again_only_where_it_is_current(raw: RawStore, led
     ledger.judge([accept(key("a"), LATER_RUN, 2), accept(key("b"), RUN, 3)])
 
     assert chosen(plan_accepted(raw, ledger.reader, Selection(runs=RUN))) == [(key("b"), RUN)]
+
+
+def test_what_was_judged_is_not_looked_into(raw: RawStore, ledger: Ledger) -> None:
+    """In a book of a million partitions, a look into each would be most of the work."""
+    ledger.judge(
+        [accept(key("a"), LATEST_RUN, 2), accept(key("b"), RUN, 3), accept(key("a", NEXT_DAY), RUN, 1)]
+    )
+    looked: list[str] = []
+    files = Folder._files
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Folder, "_files", lambda self, path: (looked.append(path), files(self, path))[1])
+        plan = plan_new(raw, ledger.reader, Selection())
+    assert (chosen(plan), plan.superseded) == ([], 2)
+    assert [path.rpartition("=")[2] for path in looked] == [RUN, LATER_RUN]
+
+
+@given(
+    present=st.sets(st.tuples(st.sampled_from("aAb0_"), st.integers(0, 3), st.integers(0, 3))),
+    judged=st.sets(st.tuples(st.sampled_from("aAb0_"), st.integers(0, 3), st.integers(0, 3))),
+)
+def test_what_is_new_is_what_is_sealed_and_not_judged(
+    present: set[tuple[str, int, int]], judged: set[tuple[str, int, int]]
+) -> None:
+    """R-VER-5: exactly, whatever lies between in the order of either; also what another tool sealed."""
+
+    def run_of(each: tuple[str, int, int]) -> tuple[PartitionKey, RunId]:
+        customer, day, number = each
+        return key(customer, DAY + timedelta(days=day)), RunId(f"{number + 1:026d}")
+
+    with TemporaryDirectory() as folder, open_ledger("sqlite://") as ledger:
+        ledger.judge(reject(*run_of(each)) for each in sorted(judged))
+        for each in present:
+            directory = Path(folder) / RunPaths(*run_of(each)).directory
+            directory.mkdir(parents=True)
+            (directory / METADATA).touch()
+        plan = plan_new(RawStore.open(folder), ledger.reader, Selection())
+    assert chosen(plan) == sorted(map(run_of, present - judged))
