@@ -17,6 +17,7 @@ from sealbook.model import PartitionKey, RunId
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from sealbook.raw.layout import METADATA, RunPaths
+from sealbook.storage import Entry
 from sealbook.storage.folder import Folder
 from sealbook.validate.plan import ValidatePlan, plan_accepted, plan_new, plan_rejected, plan_sealed
 from tests.support.validation import (
@@ -253,16 +254,22 @@ def test_a_named_run_is_judged_again_only_where_it_is_current(raw: RawStore, led
     assert chosen(plan_accepted(raw, ledger.reader, Selection(runs=RUN))) == [(key("b"), RUN)]
 
 
-def test_what_was_judged_is_not_looked_into(raw: RawStore, ledger: Ledger) -> None:
+def test_what_was_judged_is_not_looked_into(
+    raw: RawStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a book of a million partitions, a look into each would be most of the work."""
     ledger.judge(
         [accept(key("a"), LATEST_RUN, 2), accept(key("b"), RUN, 3), accept(key("a", NEXT_DAY), RUN, 1)]
     )
     looked: list[str] = []
     files = Folder._files
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Folder, "_files", lambda self, path: (looked.append(path), files(self, path))[1])
-        plan = plan_new(raw, ledger.reader, Selection())
+
+    def look(folder: Folder, path: str) -> dict[str, Entry]:
+        looked.append(path)
+        return files(folder, path)
+
+    monkeypatch.setattr(Folder, "_files", look)
+    plan = plan_new(raw, ledger.reader, Selection())
     assert (chosen(plan), plan.superseded) == ([], 2)
     assert [path.rpartition("=")[2] for path in looked] == [RUN, LATER_RUN]
 
