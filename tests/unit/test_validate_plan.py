@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from ulid import ULID
 from hypothesis import given
 from hypothesis import strategies as st
+from ulid import ULID
 
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.model import PartitionKey, RunId

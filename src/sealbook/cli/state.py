@@ -18,15 +18,16 @@ from sealbook.cli.options import (
     parsed_by,
     user_name,
 )
-from sealbook.cli.output import Format, flat, message, show, show_json
+from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
-from sealbook.model import PartitionState, RunId, Status
+from sealbook.model import RunId, Status
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.book import BookReader
     from sealbook.cli.table import Column
     from sealbook.model.selection import Selection
+    from sealbook.views.states import InspectedState
 
 app = typer.Typer(help="What is safe to consume, and how it came to be so.", no_args_is_help=True)
 
@@ -67,13 +68,19 @@ def inspect(
     """List partitions with their status and current run.
 
     Give keys, or filters, or neither.
-    A partition that nobody has judged is pending, and shown when asked for by key.
+    A partition that nobody has judged is pending: it is shown when asked for by key, or when an
+    attempt at it failed.
     """
     from sealbook.views.states import StateListing
 
     del ctx
     listing = StateListing(book.ledger, selection, limit)
-    show(listing, _state_columns(form), form)
+    if form is Format.JSON:
+        show_json(each.to_dict() for each in listing)
+    else:
+        from sealbook.cli.table import print_table
+
+        print_table(listing, _state_columns())
     _summarise(listing.counts)
     if listing.total is not None:
         message(f"--limit: these are the first of {listing.total:,}")
@@ -128,20 +135,18 @@ def rollback(
     )
 
 
-def _state_columns(form: Format) -> list[Column[PartitionState]]:
-    if form is Format.JSON:
-        return []
+def _state_columns() -> list[Column[InspectedState]]:
     from sealbook.cli.table import Column
 
     return [
-        Column("partition", lambda state: state.key),
-        Column("status", lambda state: state.status, style=lambda state: STATUS_STYLES[state.status]),
-        Column("attempts", lambda state: state.attempt_count, spare=1, number=True),
-        Column("records", lambda state: state.record_count, spare=4, number=True),
-        Column("schema", lambda state: state.schema_version, spare=5),
-        Column("current run", lambda state: state.current_run_id, spare=2),
-        Column("updated (UTC)", lambda state: state.updated_at, spare=3),
-        Column("error", lambda state: state.error_message, style=lambda _: "red", wraps=True),
+        Column("partition", lambda each: each.state.key),
+        Column("status", lambda each: each.state.status, style=lambda each: STATUS_STYLES[each.state.status]),
+        Column("attempts", lambda each: each.state.attempt_count, spare=1, number=True),
+        Column("records", lambda each: each.state.record_count, spare=4, number=True),
+        Column("schema", lambda each: each.state.schema_version, spare=5),
+        Column("current run", lambda each: each.state.current_run_id, spare=2),
+        Column("updated (UTC)", lambda each: each.state.updated_at, spare=3),
+        Column("error", lambda each: each.error, style=lambda _: "red", wraps=True),
     ]
 
 

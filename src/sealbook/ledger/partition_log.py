@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import ColumnElement, Select, and_, false, func, or_, select
 
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import stream
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.events.facts import PartitionRun, told_sealed
+from sealbook.ledger.events.facts import PartitionRun, is_kind, last_failures, told_sealed
 from sealbook.ledger.events.rows import SELECT_EVENTS, event_from_row
 from sealbook.ledger.events.tables import retired_run, run_event
+from sealbook.ledger.states.selecting import among
 from sealbook.ledger.states.tables import attempt
-from sealbook.model import PartitionKey, RunEvent
-from sealbook.model.partition_events import FACT_TYPES
+from sealbook.model import EventType, PartitionKey, RunEvent
+from sealbook.model.failures import LastFailure
+from sealbook.model.partition_events import FACT_TYPES, PartitionFailed, read_fact
+from sealbook.model.selection import Selection
+
+_FEW = 50
+"""Of so many customers, each is sought by itself."""
 
 _IN_ORDER: Select[Any] = SELECT_EVENTS.where(
     run_event.c.partition.is_not(None), run_event.c.event_type.in_(FACT_TYPES)
@@ -37,6 +43,39 @@ class PartitionLog:
         query = _IN_ORDER.where(run_event.c.partition == str(key))
         with self._database.read() as connection:
             return [event_from_row(row) for row in connection.execute(query)]
+
+    def last_failures(self, selection: Selection) -> Iterator[tuple[PartitionKey, LastFailure]]:
+        """Stream the partitions that are chosen whose last attempt failed, in key order, and how it did."""
+        asked = self._asked(selection)
+        for event in stream(self._database, last_failures(*asked), _event):
+            fact = read_fact(event)
+            if isinstance(fact, PartitionFailed) and event.persisted_at and selection.matches(fact.key):
+                yield fact.key, fact.seen(event.persisted_at)
+
+    def _asked(self, selection: Selection) -> list[ColumnElement[bool]]:
+        """Return where in the order of partitions those are that are chosen, as near as is worth while."""
+        partition = run_event.c.partition
+        if selection.keys:
+            return [among(self._database.dialect, partition, [str(key) for key in selection.keys])]
+        sources = self._failed_sources() if selection.source is None else selection.source
+        customers = selection.customers
+        if customers is None or len(customers) > _FEW:
+            prefixes = list(sources)
+        else:
+            prefixes = [f"{source}/{customer}" for source in sources for customer in customers]
+        # What comes after a slash comes before a zero, which is the next character.
+        return [or_(false(), *(and_(partition > f"{each}/", partition < f"{each}0") for each in prefixes))]
+
+    def _failed_sources(self) -> list[str]:
+        """Return the sources of which a partition has failed, each found by one look into the index."""
+        found: list[str] = []
+        first = select(func.min(run_event.c.partition)).where(is_kind(run_event, EventType.PARTITION_FAILED))
+        with self._database.read() as connection:
+            bound = ""
+            while text := connection.execute(first.where(run_event.c.partition > bound)).scalar():
+                found.append(text.partition("/")[0])
+                bound = f"{found[-1]}0"
+        return found
 
     def untold_seals(self, runs: Iterable[PartitionRun]) -> list[PartitionRun]:
         """Return those of some sealed runs of partitions that no PartitionSealed tells of, in their order."""

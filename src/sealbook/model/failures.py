@@ -1,10 +1,17 @@
-"""What a failure asks for: another try, a pause, or a person (R-CTL-7)."""
+"""What a failure asks for: another try, a pause, or a person (R-CTL-7); and the last one of a partition."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from sealbook.errors import QuotaExceeded, Transient
+from sealbook.model.keys import RunId
+
+if TYPE_CHECKING:
+    from sealbook.model.partition_events import Stage
 
 
 class ErrorClass(StrEnum):
@@ -20,3 +27,21 @@ class ErrorClass(StrEnum):
         if isinstance(error, QuotaExceeded):
             return cls.QUOTA
         return cls.TRANSIENT if isinstance(error, Transient) else cls.PERMANENT
+
+
+@dataclass(frozen=True, slots=True)
+class LastFailure:
+    """How the last attempt at a partition failed, where nothing has overtaken that since."""
+
+    run_id: RunId
+    stage: Stage
+    at: datetime
+    error_class: ErrorClass
+    error: str
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"the last attempt, run {self.run_id}, failed in {self.stage} at {self.at:%Y-%m-%d %H:%M:%S} UTC"
+            f" ({self.error_class}): {self.error}"
+        )

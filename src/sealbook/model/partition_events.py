@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self, get_args, get_type_hints
 
 from sealbook.errors import InvalidInput
 from sealbook.model.events import EventType, RunEvent
-from sealbook.model.failures import ErrorClass
+from sealbook.model.failures import ErrorClass, LastFailure
 from sealbook.model.keys import PartitionKey, RunId
 from sealbook.model.publication import Staged
 from sealbook.model.state import Rollback, Status
@@ -135,6 +135,10 @@ class PartitionFailed(PartitionFact):
     def stage(self) -> Stage:
         """The step that failed."""
         return self.failed_stage
+
+    def seen(self, at: datetime) -> LastFailure:
+        """Return the failure as it is shown, with the time at which the log heard of it."""
+        return LastFailure(self.run_id, self.failed_stage, at, self.error_class, self.error, self.retry_after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

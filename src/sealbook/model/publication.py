@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from sealbook.errors import InvalidInput
+from sealbook.model.failures import LastFailure
 from sealbook.model.keys import PartitionKey, RunId, check_key
 from sealbook.model.verdict import check_count, check_text
 
@@ -242,11 +243,19 @@ class Coverage(NamedTuple):
     kind: CoverageKind
     run_id: RunId | None = None
     why: str | None = None
+    last_failure: LastFailure | None = None
 
     @property
     def key(self) -> PartitionKey:
         """The partition."""
         return PartitionKey(*self[:4])
+
+    def after(self, failure: LastFailure) -> Coverage:
+        """Return what is true besides where the last attempt failed: then somebody has attempted it."""
+        if self.kind is CoverageKind.MISSING:
+            return self._replace(kind=CoverageKind.FAILED, why=str(failure), last_failure=failure)
+        why = str(failure) if self.why is None else f"{self.why}; {failure}"
+        return self._replace(why=why, last_failure=failure)
 
 
 @dataclass(frozen=True, slots=True)

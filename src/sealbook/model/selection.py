@@ -215,6 +215,12 @@ class Extent:
             last = until if last is None else max(last, until)
         return cls(frozenset(customers), first, last)
 
+    def __or__(self, other: Extent) -> Extent:
+        """Return the extent of the partitions of both."""
+        first = [each.first for each in (self, other) if each.first is not None]
+        last = [each.last for each in (self, other) if each.last is not None]
+        return Extent(self.customers | other.customers, min(first, default=None), max(last, default=None))
+
 
 def _several(field: str, values: object, read: Callable[[str], T]) -> tuple[T, ...] | None:
     """Return each of some values once, in the order given."""

@@ -9,6 +9,7 @@ from sealbook.ledger.reader import LedgerReader
 from sealbook.model.contract import Query
 from sealbook.model.publication import Coverage
 from sealbook.model.selection import Extent, Selection
+from sealbook.status.failures import with_failures
 
 
 def coverage_of(
@@ -33,7 +34,7 @@ def coverage_of(
         since, until = since or extent.first, until or extent.last
     if since is None or until is None:
         return iter(())
-    return ledger.pointers.coverage(
+    found = ledger.pointers.coverage(
         query.name,
         source=query.source,
         customers=customers,
@@ -42,10 +43,17 @@ def coverage_of(
         strict=strict,
         cut=cut,
     )
+    if cut is not None:
+        return found
+    chosen = Selection(source=query.source, customers=customers, queries=query.name, since=since, until=until)
+    failures = with_failures(found, ledger.partition_log.last_failures(chosen))
+    return (each if failure is None else each.after(failure) for each, failure in failures)
 
 
 def _extent(ledger: LedgerReader, selection: Selection, cut: str | None) -> Extent:
     if cut is None:
-        return ledger.extent(selection)
+        failed = (key for key, _ in ledger.partition_log.last_failures(selection))
+        spans = ((key.customer_id, key.logical_date, key.logical_date) for key in failed)
+        return ledger.extent(selection) | Extent.of(spans)
     published = ledger.pointers.published(selection, cut=cut)
     return Extent.of((each.customer_id, each.logical_date, each.logical_date) for each in published)

@@ -16,10 +16,12 @@ from sqlalchemy import (
     and_,
     exists,
     literal_column,
+    or_,
     select,
 )
 
 from sealbook.ledger.db.bulk import encode_rows, given_rows
+from sealbook.ledger.events.rows import SELECT_EVENTS
 from sealbook.ledger.events.tables import run_event, run_head
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.events import EventType
@@ -58,6 +60,33 @@ def _matching(connection: Connection, query: Executable, runs: Iterable[Partitio
         return set()
     rows = encode_rows({"partition": partition, "run_id": run_id} for partition, run_id in asked)
     return {asked[partition, run_id] for partition, run_id in connection.execute(query, rows)}
+
+
+def last_failures(*asked: ColumnElement[bool]) -> Select[Any]:
+    """Select the failures, of partitions that are asked for, in which the last attempt ended, in key order.
+
+    A later fact of the same run overtakes a failure, and any of a newer run does.
+    """
+    own, other = run_head.alias("own"), run_head.alias("other")
+    later = run_event.alias("later")
+    overtaken = exists(
+        select(later.c.position)
+        .join(other, other.c.number == later.c.run_number)
+        .join(own, own.c.number == run_event.c.run_number)
+        .where(
+            later.c.partition == run_event.c.partition,
+            later.c.event_type.in_(_OVERTAKING),
+            or_(
+                other.c.run_id > own.c.run_id,
+                and_(other.c.run_id == own.c.run_id, later.c.position > run_event.c.position),
+            ),
+        )
+        .correlate(run_event)
+    )
+    failed = is_kind(run_event, EventType.PARTITION_FAILED)
+    return SELECT_EVENTS.where(failed, run_event.c.partition.is_not(None), *asked, ~overtaken).order_by(
+        run_event.c.partition
+    )
 
 
 def is_kind(event: FromClause, kind: EventType) -> ColumnElement[bool]:

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    literal_column,
 )
 from sqlalchemy.dialects.postgresql import UUID
 
@@ -71,6 +72,10 @@ Index(
     sqlite_where=run_event.c.partition.is_not(None),
     postgresql_where=run_event.c.partition.is_not(None),
 )
+
+# There are few, and a list of partitions asks of each whether its last attempt failed.
+_FAILED = run_event.c.event_type == literal_column("'PartitionFailed'")
+Index("run_event_failed", run_event.c.partition, sqlite_where=_FAILED, postgresql_where=_FAILED)
 
 retired_run = Table(
     "retired_run",
