@@ -142,7 +142,11 @@ def test_inspecting_tells_of_a_failed_extraction(book: Book) -> None:
     def listed(limit: int | None = None, **asked: object) -> list[tuple[PartitionKey, Status, str | None]]:
         rows = StateListing(ledger.reader, Selection(**asked), limit)  # type: ignore[arg-type]
         return [
-            (each.state.key, each.state.status, each.last_failure and each.last_failure.error)
+            (
+                each.state.key,
+                each.state.status,
+                None if each.last_failure is None else each.last_failure.error,
+            )
             for each in rows
         ]
 
