@@ -87,9 +87,10 @@ def _repeated_key(kind: str, place: PartitionKey, number: int) -> Seeded:
     return Seeded(kind, place, encoded(changed), {names.PRIMARY_KEY: (2, (first + 1, ROWS))})
 
 
-def _after_seal(check: str, spoil: Callable[[Path], object]) -> Callable[[str, PartitionKey, int], Seeded]:
+def _after_seal(*checks: str, spoil: Callable[[Path], object]) -> Callable[[str, PartitionKey, int], Seeded]:
     def seeded(kind: str, place: PartitionKey, _number: int) -> Seeded:
-        return Seeded(kind, place, encoded(rows(ROWS)), {check: (1, ())}, spoil=spoil)
+        failed: Found = dict.fromkeys(checks, (1, ()))
+        return Seeded(kind, place, encoded(rows(ROWS)), failed, spoil=spoil)
 
     return seeded
 
@@ -146,9 +147,9 @@ _KINDS: dict[str, Callable[[str, PartitionKey, int], Seeded]] = {
     "rule violated": _line_at("cost_not_negative", lambda line: row(line, metrics_cost_micros=-1)),
     "rule violated too often": _in_lines("clicks_within_impressions", range(2, 4), metrics_clicks=101),
     "rule violated in most lines": _in_lines("cost_not_negative", range(3, 11), metrics_cost_micros=-1),
-    "cut payload": _after_seal(names.PAYLOAD_BYTES, _cut_in_half),
-    "changed payload": _after_seal(names.PAYLOAD_SHA256, _flip_a_digit),
-    "no payload": _after_seal(names.PAYLOAD_BYTES, Path.unlink),
+    "cut payload": _after_seal(names.PAYLOAD_BYTES, names.PAYLOAD_SHA256, spoil=_cut_in_half),
+    "changed payload": _after_seal(names.PAYLOAD_SHA256, spoil=_flip_a_digit),
+    "no payload": _after_seal(names.PAYLOAD_BYTES, names.PAYLOAD_SHA256, spoil=Path.unlink),
     "wrong record count": _seal_says(names.RECORD_COUNT, record_count=ROWS + 1),
     "seal of another partition": _seal_says(names.METADATA, customer_id="somebody_else"),
     "seal without a field": _seal_says(names.METADATA, payload_bytes=None),

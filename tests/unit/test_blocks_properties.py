@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sealbook.model.contract import Column, ColumnType
 from sealbook.rows.blocks import Part
-from sealbook.rows.line_check import LineCheck
+from sealbook.rows.line_check import MOST_NESTING, LineCheck
 from sealbook.rows.offending import OffendingLines
 from sealbook.rows.parser import RowParser, _Located
 
@@ -29,20 +29,23 @@ NUMBERS = (
     b"0 -0 1 -1 1.0 1e2 1E+2 -0.0 2147483647 2147483648 -2147483648 -2147483649 9223372036854775807 1e400"
     b" -1e400 0e999 9999e305 9223372036854775808 -9223372036854775808 -9223372036854775809 1e38 1e39 1e-400"
     b" 3.4028235e38 3.4028236e38 123456789012345678901234567890 1.7976931348623157e308 0.1 1."
-    b" 1.7976931348623159e308 1" + b"0" * 310
+    b" 1.7976931348623159e308 -0e999 0.0e400"
+    b" 0e99999999999999999999 1e99999999999999999999 1e-99999999999999999999"
+    b" 340282356779733661637539395458142568447.9 340282356779733661637539395458142568448"
+    b" 1" + b"0" * 39 + b" 1" + b"0" * 310
 ).split()
 TEXTS = rb"""
 "" "a" "}" "{" "}null" "} {" "a}\n{" "\u0000" "\u00e9" "\ud83d\ude00" "\ud83d" "\ude00" "\ud83dx" "\x" "\/"
 "\"" "\\" "2026-01-01" "2026-02-30" "20260101" "0000-01-01" "0001-01-01" "2026-01-01T00:00:00" "+1"
 "2026-01-01T00:00:00.123456Z" "2026-01-01T25:00:00Z" "0001-01-01T00:00:00+05:00" "2026-01-01T00:00:60Z"
-"2026-01-01T00:00:00+99:00"
+"2026-01-01T00:00:00+99:00" "2026-01-01T00:00:00+02:99" "2026-01-01t00:00:00z" "2026-01-01T00:00:00.1234567Z"
 """.split()
 ODD_TEXTS = [b'"2026-01-01 10:00:00-05:00"', b'"\xc3\xa9"', b'"\xff"', b'"\xed\xa0\x80"', b'"a\tb"']
 OTHERS = b"""
 null true false NaN Infinity -Infinity Inf -Inf nan 01 +1 .5 tru [1,null] {} {"x":{"y":[null]}} [NaN] [1e400]
 """.split()
-DEEP = b"[" * 2000 + b"]" * 2000
-VALUES = st.sampled_from([*NUMBERS, *TEXTS, *ODD_TEXTS, *OTHERS, b"", DEEP])
+DEEP = [b"[" * depth + b"]" * depth for depth in (MOST_NESTING - 1, MOST_NESTING, 2000)]
+VALUES = st.sampled_from([*NUMBERS, *TEXTS, *ODD_TEXTS, *OTHERS, b"", *DEEP])
 NAMES = st.sampled_from([*b"s b i l f d day at l l x \\u006c L \\u0000 \xff".split(), b""])
 FIT = {
     b"s": b'"a"',

@@ -73,7 +73,7 @@ def test_a_payload_that_differs_from_its_seal_is_told_apart(tmp_path: Path) -> N
     sealed = len(whole), sha256(whole).hexdigest()
     assert [each.data for each in found] == [b""] * 3
     assert [each.problem for each in found] == [
-        CorruptPayload(*sealed, size=len(whole) - 1),
+        CorruptPayload(*sealed, size=len(whole) - 1, sha256=sha256(whole[:-1]).hexdigest()),
         CorruptPayload(*sealed, size=len(whole), sha256=sha256(b" " + whole[1:]).hexdigest()),
         CorruptPayload(*sealed),
     ]

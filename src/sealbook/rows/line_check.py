@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-import struct
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import NoReturn
 
 from sealbook.model.contract import Column, ColumnType
 from sealbook.rows.offending import JSON, TYPES
 from sealbook.rows.types import is_text
 
+MOST_NESTING = 100
+"""How deep objects and arrays may lie in each other; the object of the line is the first."""
+
 _WHITESPACE = b" \t\r"
-_MOST_DIGITS = 300
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_RANGES = {ColumnType.INT: 2**31, ColumnType.BIGINT: 2**63}
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_BRACKET = re.compile(rb"[][{}]")
+_WHOLE = {ColumnType.INT: 2**31, ColumnType.BIGINT: 2**63}
+_MOST_DIGITS = 20  # of a whole number that a column can hold, with its sign
+# From here on the nearest value of the type is infinite: half a step beyond the greatest one.
+_INFINITE = {
+    ColumnType.FLOAT: Decimal(2**128 - 2**103),
+    ColumnType.DOUBLE: Decimal(2**1024 - 2**970),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +40,7 @@ class CheckedLine:
 
 
 class LineCheck:
-    """Says whether a line is a JSON object whose values fit some columns, just as the Arrow parser would."""
+    """Says whether a line is a JSON object whose values fit some columns, whatever a parser makes of it."""
 
     def __init__(self, columns: Iterable[Column]) -> None:
         self._types = {column.name: column.type for column in columns}
@@ -46,14 +55,32 @@ class LineCheck:
         for name in self._types:
             if given[name] > 1:
                 return CheckedLine(JSON, (f"{name} is given twice",))
+        extra_columns = tuple(name for name in given if name not in self._types)
         reasons = []
         for name, value in pairs:
             wrong = None if value is None or name not in self._types else _mistyped(value, self._types[name])
             if wrong is not None:
                 reasons.append(f"{name} is {wrong}")
-        if reasons:
-            return CheckedLine(TYPES, tuple(reasons))
-        return CheckedLine(extra_columns=tuple(name for name in given if name not in self._types))
+        return CheckedLine(TYPES if reasons else None, tuple(reasons), extra_columns)
+
+    def plain(self, line: bytes) -> bytes:
+        """Return a line that was found good, with its columns alone and numbers that any parser takes."""
+        members = (
+            f"{json.dumps(name)}:{_plain(value)}" for name, value in _decode(line) if name in self._types
+        )
+        return b"{" + ",".join(members).encode() + b"}"
+
+
+def nests_too_deeply(line: bytes) -> bool:
+    """Say whether objects and arrays lie in each other more than `MOST_NESTING` deep."""
+    if line.count(b"{") + line.count(b"[") <= MOST_NESTING:
+        return False
+    depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub(b"", line)):
+        depth += 1 if bracket in b"{[" else -1
+        if depth > MOST_NESTING:
+            return True
+    return False
 
 
 class _NotAnObject(Exception):
@@ -62,6 +89,18 @@ class _NotAnObject(Exception):
 
 class _Object(list[tuple[str, object]]):
     """The members of a JSON object in their order, repeated names included."""
+
+
+class _Number(str):
+    """A number as it is written: nothing is rounded before it is known for which column it is."""
+
+    __slots__ = ()
+
+
+class _Whole(_Number):
+    """A number without fraction and exponent."""
+
+    __slots__ = ()
 
 
 def strip(line: bytes) -> bytes:
@@ -73,14 +112,14 @@ def _decode(line: bytes) -> _Object:
     """Return the members of a JSON object."""
     if not strip(line):
         raise _NotAnObject("a blank line")
+    if nests_too_deeply(line):
+        raise _NotAnObject(f"nested more than {MOST_NESTING} deep")
     try:
         value = _DECODER.decode(line.decode())
     except UnicodeDecodeError:
         raise _NotAnObject("not UTF-8") from None
     except json.JSONDecodeError:
         raise _NotAnObject("not JSON") from None
-    except RecursionError:
-        raise _NotAnObject("nested too deeply") from None
     if not isinstance(value, _Object):
         raise _NotAnObject(f"{_kind(value)} instead of an object")
     if _ESCAPED_SURROGATE.search(line):
@@ -88,16 +127,13 @@ def _decode(line: bytes) -> _Object:
     return value
 
 
-def _integer(digits: str) -> float:
-    # Python refuses to convert thousands of digits; that many are out of range for any column.
-    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
-
-
 def _refuse_constant(_name: str) -> NoReturn:
     raise _NotAnObject("not JSON")  # NaN and the infinities, which Python would take
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_Object, parse_int=_integer, parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_Object, parse_int=_Whole, parse_float=_Number, parse_constant=_refuse_constant
+)
 
 
 def _refuse_lone_surrogates(value: object) -> None:
@@ -109,28 +145,44 @@ def _refuse_lone_surrogates(value: object) -> None:
 
 def _mistyped(value: object, expected: ColumnType) -> str | None:
     """Say what a value is instead of one of a type; None if it is one."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if expected in _RANGES:
-            if not -_RANGES[expected] <= value < _RANGES[expected]:
+    match value:
+        case _Number() if expected in _WHOLE:
+            if not isinstance(value, _Whole):
+                return f"a fraction, not {expected}"
+            bound = _WHOLE[expected]
+            if len(value) > _MOST_DIGITS or not -bound <= int(value) < bound:
                 return f"out of range for {expected}"
-            return None if isinstance(value, int) else f"a fraction, not {expected}"
-        if expected in (ColumnType.FLOAT, ColumnType.DOUBLE):
-            return f"out of range for {expected}" if _overflows(value, expected) else None
-    elif isinstance(value, bool):
-        if expected is ColumnType.BOOLEAN:
             return None
-    elif isinstance(value, str) and is_text(expected):
-        return None
+        case _Number() if expected in _INFINITE:
+            return f"out of range for {expected}" if _exact(value).copy_abs() >= _INFINITE[expected] else None
+        case _Number():
+            pass
+        case bool() if expected is ColumnType.BOOLEAN:
+            return None
+        case str() if is_text(expected):
+            return None
     return f"{_kind(value)}, not {expected}"
 
 
-def _overflows(value: float, expected: ColumnType) -> bool:
-    if expected is ColumnType.FLOAT:
-        try:
-            struct.pack("<f", value)  # rounds, as the parser does
-        except OverflowError:
-            return True
-    return math.isinf(value)
+def _exact(number: _Number) -> Decimal:
+    try:
+        return Decimal(number)
+    except InvalidOperation:  # no computer has room for such an exponent
+        mantissa, _, exponent = number.lower().partition("e")
+        beyond = mantissa.strip("-0.") and not exponent.startswith("-")
+        return Decimal("inf") if beyond else Decimal("-0" if mantissa.startswith("-") else 0)
+
+
+def _plain(value: object) -> str:
+    """Return a value as JSON; a zero without its exponent, which a parser may find too great."""
+    if isinstance(value, _Whole):
+        return value
+    if isinstance(value, _Number):
+        exact = _exact(value)
+        if exact:
+            return f"{exact:E}"
+        return "-0.0" if exact.is_signed() else "0.0"
+    return json.dumps(value)
 
 
 def _kind(value: object) -> str:
@@ -141,8 +193,10 @@ def _kind(value: object) -> str:
             return "an object"
         case list():
             return "an array"
+        case _Number():
+            return "a number"
         case str():
             return "a string"
         case bool():
             return "a boolean"
-    return "a number"
+    raise AssertionError(f"{value!r} does not come of JSON")

@@ -13,8 +13,8 @@ import pyarrow.json
 
 from sealbook.model.contract import Column
 from sealbook.rows.blocks import Block, Part
-from sealbook.rows.line_check import LineCheck, strip
-from sealbook.rows.offending import EXTRA_COLUMNS, JSON, REQUIRED, TYPES, OffendingLines
+from sealbook.rows.line_check import MOST_NESTING, LineCheck, nests_too_deeply, strip
+from sealbook.rows.offending import EXTRA_COLUMNS, REQUIRED, TYPES, OffendingLines
 from sealbook.rows.types import arrow_type, from_text, parsed_type
 
 _FEW = 64  # lines that are looked at one by one rather than halved again
@@ -93,14 +93,14 @@ class RowParser:
         self, text: bytes, before: int, lines: int, located: _Located
     ) -> pa.Table | None:
         """Parse lines that are objects, some with columns that the contract does not have."""
-        if not _is_object_a_line(text, lines):
+        if not _is_object_a_line(text, lines) or _has_deep_nesting(text, lines):
             return None
         table = self._parse_arrow(text, lines, "ignore")
         if table is None:
             return None
         try:
             objects = self._objects.decode_lines(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return None  # what the parser passed over is no JSON
         numbers = [
             number
@@ -113,29 +113,27 @@ class RowParser:
 
     def _look_at_each(self, text: bytes, before: int, located: _Located) -> None:
         good: dict[int, bytes] = {}
-        extra: dict[int, list[str]] = {}
         for number, line in enumerate(text.split(b"\n")[:-1], start=before + 1):
             checked = self._line_check.check(line)
-            if checked.problem is not None:
+            if checked.problem is None:
+                good[number] = line
+            else:
                 located.mark(checked.problem, OffendingLines(1, [number], list(checked.reasons)))
-                continue
-            good[number] = strip(line) + b"\n"
             if checked.extra_columns:
-                extra[number] = _shown(checked.extra_columns)
-        table = self._parse_arrow(b"".join(good.values()), len(good), "ignore") if good else None
-        if table is not None:
-            located.keep(table, good)
-        else:
-            # The parser refuses some numbers that no column wants, 0e999 for one: a line must please both.
-            for number, line in good.items():
-                row = self._parse_arrow(line, 1, "ignore")
-                if row is not None:
-                    located.keep(row, [number])
-                else:
-                    located.mark(JSON, OffendingLines(1, [number], ["a number beyond all range"]))
-                    extra.pop(number, None)
-        for number, names in extra.items():
-            located.mark(EXTRA_COLUMNS, OffendingLines(1, [number], names))
+                located.mark(EXTRA_COLUMNS, OffendingLines(1, [number], _shown(checked.extra_columns)))
+        if good:
+            located.keep(self._parse_good(list(good.values())), good)
+
+    def _parse_good(self, lines: Sequence[bytes]) -> pa.Table:
+        """Parse lines that the exact look found good."""
+        table = self._parse_arrow(b"".join(strip(line) + b"\n" for line in lines), len(lines), "ignore")
+        if table is None:
+            # The parser refuses some numbers that are good, or that no column wants: 0e999 for one.
+            plain = [self._line_check.plain(line) + b"\n" for line in lines]
+            table = self._parse_arrow(b"".join(plain), len(lines), "error")
+        if table is None:
+            raise AssertionError("the parser refuses lines that are good")
+        return table
 
     def _parse_arrow(self, text: bytes, lines: int, unexpected: str) -> pa.Table | None:
         try:
@@ -218,6 +216,13 @@ def _is_object_a_line(text: bytes, lines: int) -> bool:
         and text.count(b"}\n{") == lines - 1
         and (text.isascii() or _is_utf8(text))
     )
+
+
+def _has_deep_nesting(text: bytes, lines: int) -> bool:
+    """Say whether any line nests too deeply; most texts have too few brackets for a closer look."""
+    if text.count(b"{") + text.count(b"[") < lines + MOST_NESTING:
+        return False
+    return any(map(nests_too_deeply, text.split(b"\n")))
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -12,7 +12,7 @@ class CorruptMetadata(msgspec.Struct, frozen=True, array_like=True, tag="metadat
 
 
 class CorruptPayload(msgspec.Struct, frozen=True, array_like=True, tag="payload"):
-    """The payload is not what was sealed. `size` is None if it is missing, `sha256` if its size is wrong."""
+    """The payload is not what was sealed. `size` and `sha256` are None if it is missing."""
 
     sealed_size: int
     sealed_sha256: str

@@ -24,9 +24,13 @@ _ARROW = {
     ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
 }
 
+_HOUR_AND_MINUTE = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _TIMESTAMP = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9]{2}:[0-9]{2})?"
+    "(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]"
+    rf"(?P<time>{_HOUR_AND_MINUTE}:[0-5][0-9])(?:\.(?P<fraction>[0-9]+))?"
+    rf"(?:[Zz]|(?P<offset>[+-]{_HOUR_AND_MINUTE}))?"
 )
+_MICROSECOND_DIGITS = 6
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
@@ -65,12 +69,19 @@ def _day(text: str) -> date | None:
 
 
 def _moment(text: str) -> datetime | None:
-    """Read a time as RFC 3339 writes it, or with a blank for the T; without a zone it is UTC."""
-    if _TIMESTAMP.fullmatch(text) is None:
+    """Read a time as RFC 3339 writes it, or with a blank for the T; without a zone it is UTC.
+
+    Digits beyond microseconds are cut off, so that no time moves into the next second. A leap second, the
+    year 0 and what is in UTC before the year 1 or after 9999 are no times.
+    """
+    found = _TIMESTAMP.fullmatch(text)
+    if found is None:
         return None
+    fraction = (found["fraction"] or "")[:_MICROSECOND_DIGITS].ljust(_MICROSECOND_DIGITS, "0")
     try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return datetime.fromisoformat(
+            f"{found['day']}T{found['time']}.{fraction}{found['offset'] or '+00:00'}"
+        ).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 

@@ -121,16 +121,16 @@ def _look_again(unit: Unit, sealed: SealedPartition, wanted: bool) -> Reading:
         size = sealed.size()
     except Corrupt:
         return _corrupt(unit, metadata)
-    if size != metadata.payload_bytes:
-        return _corrupt(unit, metadata, size)
+    wanted = wanted and size == metadata.payload_bytes
     digest, data = sha256(), b""
     for start in range(0, size, _CHUNK):
         chunk = sealed.range(start, start + _CHUNK)
         digest.update(chunk)
         data += chunk if wanted else b""
-    if digest.hexdigest() != metadata.payload_sha256:
+    if (size, digest.hexdigest()) != (metadata.payload_bytes, metadata.payload_sha256):
         return _corrupt(unit, metadata, size, digest.hexdigest())
     return Reading(unit, data, record_count=metadata.record_count)  # only this can be wrong
+
 
 
 def _read_slice(unit: Slice, sealed: SealedPartition) -> Reading:

@@ -26,13 +26,17 @@ def metadata_checks(corrupt: CorruptMetadata) -> Iterator[Check]:
 def payload_checks(corrupt: CorruptPayload) -> Iterator[Check]:
     """Yield the checks of a payload that is not what was sealed; nothing in it is looked at."""
     yield _passed(names.METADATA)
-    if corrupt.size != corrupt.sealed_size:
+    if corrupt.size == corrupt.sealed_size:
+        yield _passed(names.PAYLOAD_BYTES)
+    else:
         found = "is missing" if corrupt.size is None else f"has {corrupt.size} bytes"
         detail = f"the payload {found}, and {corrupt.sealed_size} bytes were sealed"
         yield Check(names.PAYLOAD_BYTES, passed=False, violations=1, detail=detail)
+    if corrupt.sha256 == corrupt.sealed_sha256:
+        yield _passed(names.PAYLOAD_SHA256)
     else:
-        yield _passed(names.PAYLOAD_BYTES)
-        detail = f"the payload has the digest {corrupt.sha256}, and {corrupt.sealed_sha256} was sealed"
+        found = "is missing" if corrupt.sha256 is None else f"has the digest {corrupt.sha256}"
+        detail = f"the payload {found}, and {corrupt.sealed_sha256} was sealed"
         yield Check(names.PAYLOAD_SHA256, passed=False, violations=1, detail=detail)
 
 
