@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,7 @@ from sealbook.model.failures import ErrorClass
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from sealbook.warehouse.store import ArtifactStore
+from tests.support.deadly import DeadlyRaw
 from tests.support.extraction import demo_keys, demo_queries
 from tests.support.loading import Warehouse, no_spark
 from tests.support.stagers import KilledStager, Moment
@@ -269,6 +271,31 @@ def test_a_killed_worker_does_no_harm(
     assert _endings(warehouse.load(spark, rebuild=True).values()) == {LoadEnding.REBUILT}
     assert warehouse.files() == files
     warehouse.check_intact()
+
+
+def test_a_run_that_kills_its_worker_or_breaks_our_code_fails_alone(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    """R-VER-3, for loads: the one that cannot be staged is found, and its neighbours are published."""
+    keys = [replace(each, customer_id=f"c{each.customer_id}") for each in demo_keys(customers=3, days=4)]
+    bad = [replace(KEY, customer_id="breaks"), replace(KEY, customer_id="kills")]
+    warehouse.accept([*keys, *bad], warehouse.seal([*keys, *bad]))
+    loader = warehouse.loader(lambda: spark)
+    loads = Loading(
+        warehouse.ledger.pointers,
+        {("demo", name): query for name, query in demo_queries().items()},
+        spark,
+        DeadlyRaw.open(warehouse.raw_url),
+        ArtifactStore.open(warehouse.url),
+        loader.plan(Selection()),
+    )
+    results = {each.key: each for each in chain.from_iterable(loads.results())}
+
+    assert _endings(results[each] for each in keys) == {LoadEnding.LOADED}
+    assert _endings(results[each] for each in bad) == {LoadEnding.FAILED}
+    assert "ZeroDivisionError: nobody foresaw this" in str(results[bad[0]].reason)
+    assert "Spark gave up: " in str(results[bad[1]].reason)
+    assert results[bad[1]].error_class is ErrorClass.TRANSIENT
 
 
 def test_a_load_that_is_stopped_keeps_what_it_published_and_the_next_does_the_rest(

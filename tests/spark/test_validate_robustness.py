@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,12 +13,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.model import Status
+from sealbook.model import RunId, Status
 from sealbook.model.selection import Selection
-from sealbook.validate import Judged
+from sealbook.raw import RawStore
+from sealbook.rows.line_check import CheckedLine, LineCheck
+from sealbook.rows.problems import Defect
+from sealbook.rows.units import Unit
+from sealbook.spark.raw_rows import Reader
+from sealbook.validate import Judged, NotJudged, judging
 from sealbook.validate.bins import Binning
+from sealbook.validate.findings import Content, Evidence, Report
+from sealbook.validate.inspection import FINDING, ORDINAL, Inspection
+from tests.support.deadly import DeadlyRaw
 from tests.support.gates import Gate
-from tests.support.validation import Bench, key, payload_file, rows
+from tests.support.validation import CONTRACT, RUN, Bench, key, new_validator, payload_file, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,3 +118,76 @@ def test_what_cannot_be_read_for_a_while_is_judged_later(bench: Bench) -> None:
     assert [place for place, _ in outcome.verdicts] == [GATED]
     assert outcome.verdict(GATED).accepted
     assert attempts(bench.ledger) == [1] * RUNS
+
+
+def test_a_run_that_kills_its_worker_is_found_and_its_neighbours_are_judged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """R-VER-3, R-VER-4: whatever a run does to our processes; here all of them are in one task at first."""
+    good, bad = [key(f"c{number}") for number in range(7)], [key("breaks"), key("kills")]
+    with open_ledger(f"sqlite:///{tmp_path}/book.db") as ledger:
+        bench = Bench(tmp_path / "raw", ledger, spark)
+        for each in (*good, *bad):
+            bench.seal(each, rows(5))
+        raw = DeadlyRaw.open(str(bench.root))
+        validator = new_validator(ledger, raw, bench.queries, lambda: spark)
+        results = list(chain.from_iterable(validator.run(validator.plan(Selection()))))
+
+        judged = [each.verdict for each in results if isinstance(each, Judged)]
+        assert sorted(verdict.key for verdict in judged) == good
+        assert all(verdict.accepted for verdict in judged)
+        reasons = {each.key: each.reason for each in results if isinstance(each, NotJudged)}
+        assert sorted(reasons) == bad
+        assert "ZeroDivisionError: nobody foresaw this (read, line " in reasons[key("breaks")]
+        assert "Spark gave up: " in reasons[key("kills")]
+        assert [ledger.state(each).attempt_count for each in (*good, *bad)] == [1] * 7 + [0] * 2
+
+
+def test_a_search_for_the_run_that_kills_is_given_up_when_all_seem_to(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is then no run that does it: the number of jobs is bounded, and nothing is said of any run."""
+    monkeypatch.setattr(judging, "_MOST_FAILED_JOBS", 3)
+    with open_ledger(f"sqlite:///{tmp_path}/book.db") as ledger:
+        bench = Bench(tmp_path / "raw", ledger, spark)
+        for number in range(8):
+            bench.seal(key(f"kills{number}"), rows(1))
+        raw = DeadlyRaw.open(str(bench.root))
+        validator = new_validator(ledger, raw, bench.queries, lambda: spark)
+        results = list(chain.from_iterable(validator.run(validator.plan(Selection()))))
+
+        assert sorted(each.key for each in results if isinstance(each, NotJudged)) == [
+            key(f"kills{number}") for number in range(8)
+        ]
+        assert not list(ledger.states())
+
+
+def test_whatever_a_line_does_to_our_code_its_neighbours_are_judged(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-VER-3: what fails for a block is done run by run, and the one that fails alone is set aside."""
+    lines: list[object] = [*rows(3), b'{"boom": 1, "segments_date": 5}']
+    units = [
+        Unit(ordinal, bench.seal(key(f"line{ordinal}"), lines if ordinal == 1 else rows(3)), RunId(RUN))
+        for ordinal in range(3)
+    ]
+    check = LineCheck.check
+
+    def fail(self: LineCheck, line: bytes) -> CheckedLine:
+        if b"boom" in line:
+            raise ZeroDivisionError("nobody foresaw this")
+        return check(self, line)
+
+    monkeypatch.setattr(LineCheck, "check", fail)
+    reader = Reader(RawStore.open(bench.root), CONTRACT, Inspection(CONTRACT, ("metrics_clicks",)), tries=1)
+    found: dict[int, Evidence] = {}
+    given: Counter[int] = Counter()
+    for batch in reader.read(units):
+        for row in batch.to_pylist():
+            if row[FINDING] is None:
+                given[row[ORDINAL]] += 1
+            else:
+                found.setdefault(row[ORDINAL], Evidence()).add(Report(row[ORDINAL], [row[FINDING]]))
+
+    assert given == {0: 3, 2: 3}
+    assert [type(found[ordinal].finding()) for ordinal in range(3)] == [Content, Defect, Content]

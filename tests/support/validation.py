@@ -16,7 +16,7 @@ from sealbook.ledger import Ledger
 from sealbook.model import Check, PartitionKey, RunId, Severity, Verdict
 from sealbook.model.contract import Column, ColumnType, Contract, Query, RowCount, Rule
 from sealbook.model.selection import Selection
-from sealbook.raw import RawStore
+from sealbook.raw import RawReader, RawStore
 from sealbook.raw.layout import RunPaths
 from sealbook.validate import Judged, NotJudged, ValidatePlan, Validator, Which
 
@@ -186,7 +186,7 @@ class Outcome:
 
 def new_validator(
     ledger: Ledger,
-    raw: RawStore,
+    raw: RawReader,
     queries: Iterable[Query],
     spark: Callable[[], SparkSession],
     binning: Binning | None = None,

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from sealbook.errors import Conflict, Transient, first_line
 from sealbook.ledger.pointers import Pointers
 from sealbook.load.orders import Order, divide
 from sealbook.load.results import Loaded, LoadEnding
-from sealbook.load.staging import PART_BYTES, Intact, NotStaged, Stager, StagingResult, WrittenPart
+from sealbook.load.staging import (
+    PART_BYTES,
+    Intact,
+    NotStaged,
+    Stager,
+    StagingResult,
+    StagingTask,
+    WrittenPart,
+)
 from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
 from sealbook.model.progress import OnProgress, no_progress
@@ -24,7 +29,7 @@ from sealbook.model.words import counted
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES
 from sealbook.spark.garbage import existing_objects_frozen
-from sealbook.spark.session import task_tries
+from sealbook.spark.session import is_running, task_tries
 from sealbook.spark.tasks import run_tasks
 from sealbook.warehouse.encoding import digest_of
 from sealbook.warehouse.layout import location_of
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
 # A swap competes with the tasks for the cores, so swaps are few; what a kill undoes is a batch at most.
 _BATCH = 5_000
 _LONGEST_WAIT_SECONDS = 10.0
+_MOST_GIVEN_UP = 40
+"""Tasks whose worker dies are halved to find the run that does it. Beyond so many, it is not the runs."""
 
 _ENDINGS = {
     "loaded": (LoadEnding.LOADED, None),
@@ -87,6 +94,7 @@ class Loading:
         self._divided = divide(self._orders, queries, raw, cores=cores, part_bytes=part_bytes)
         self._gathered = {ordinal: _Gathered(units) for ordinal, units in self._divided.units.items()}
         self._batch: list[Staged] = []
+        self._given_up = 0
         self._swapped = time.monotonic()
 
     def results(self) -> Generator[list[Loaded], None, None]:
@@ -97,17 +105,23 @@ class Loading:
     def _results(self) -> Iterator[list[Loaded]]:
         if self._divided.refused:
             yield [self._failed(self._orders[each.ordinal], each.reason) for each in self._divided.refused]
-        try:
-            with closing(run_tasks(self._spark, self._divided.tasks, self._stager)) as staged:
+        tasks: Sequence[StagingTask] = self._divided.tasks
+        while tasks:
+            given_up: list[tuple[StagingTask, Exception]] = []
+            with closing(run_tasks(self._spark, tasks, self._stager, given_up)) as staged:
                 for results in staged:
                     done = list(self._take(results))
                     if self._is_due():
                         done += self._swap()
                     if done:
                         yield done
-        except (PySparkException, Py4JError) as error:
-            yield self._swap()
-            raise Transient(f"Spark gave up: {first_line(error)}", remedy="Load again.") from error
+            self._given_up += len(given_up)
+            if given_up and (self._given_up > _MOST_GIVEN_UP or not is_running(self._spark)):
+                yield self._swap()
+                error = given_up[-1][1]
+                raise Transient(f"Spark gave up: {first_line(error)}", remedy="Load again.") from error
+            yield list(self._take(_given_up(task, error) for task, error in given_up if len(task.units) == 1))
+            tasks = [half for task, _ in given_up for half in task.halves()]
         yield self._swap()
 
     def _take(self, results: Iterable[StagingResult]) -> Iterator[Loaded]:
@@ -201,6 +215,12 @@ class Loading:
     def _failed(self, order: Order, reason: str, error_class: ErrorClass = ErrorClass.PERMANENT) -> Loaded:
         self._on_progress(1, rows=0, size=0)
         return _loaded(order.artifact, LoadEnding.FAILED, reason=reason, error=error_class)
+
+
+def _given_up(task: StagingTask, error: Exception) -> NotStaged:
+    """Say that the worker which stages a unit dies each time; a worker with more memory may not."""
+    [unit] = task.units
+    return NotStaged(unit.ordinal, f"Spark gave up: {first_line(error)}", ErrorClass.TRANSIENT)
 
 
 def _orders(plan: LoadPlan) -> Iterator[Order]:

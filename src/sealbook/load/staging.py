@@ -6,12 +6,12 @@ It is idempotent, so a task may be repeated, and two loads may stage the same at
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate, islice
 from math import ceil
 
-from sealbook.errors import NotFound
+from sealbook.errors import NotFound, SealbookError
 from sealbook.model.contract import Contract
 from sealbook.model.failures import ErrorClass
 from sealbook.model.publication import Artifact
@@ -20,7 +20,14 @@ from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES, Part
 from sealbook.rows.offending import JSON, TYPES
 from sealbook.rows.parser import RowParser
-from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Problem, Unreadable
+from sealbook.rows.problems import (
+    CorruptMetadata,
+    CorruptPayload,
+    Defect,
+    OtherVersion,
+    Problem,
+    Unreadable,
+)
 from sealbook.rows.units import Digest, Reading, Slice, Unit, UnitReader
 from sealbook.spark.tasks import attempt_number
 from sealbook.warehouse.encoding import digest_of, to_parquet
@@ -38,6 +45,11 @@ class StagingTask:
     contract: Contract
     units: tuple[Unit, ...]
     known: Mapping[int, str] = field(default_factory=dict)
+
+    def halves(self) -> Sequence[StagingTask]:
+        """Return the task as two, to find out which unit kills its worker; none, if it is of one unit."""
+        half = len(self.units) // 2
+        return [replace(self, units=units) for units in (self.units[:half], self.units[half:]) if half]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +133,10 @@ class Stager:
                 gathered.append(_Texts(reading.unit, self._pieces(reading), reading.lines))
                 size += len(reading.data)
             if size >= self.block_bytes:
-                yield from self._write(parser, version, gathered)
+                yield from self._written(parser, version, gathered)
                 gathered, size = [], 0
         if gathered:
-            yield from self._write(parser, version, gathered)
+            yield from self._written(parser, version, gathered)
 
     def _intact(self, unit: Unit, location: str, known: str | None) -> Intact | None:
         """Look for the artifact of an earlier load; None if there is none, or it is not what was recorded."""
@@ -150,6 +162,21 @@ class Stager:
             newline = data.find(b"\n", boundary - 1)
             cuts.append(newline + 1 if newline >= 0 else len(data))
         return [data[start:end] for start, end in zip(cuts, [*cuts[1:], len(data)], strict=True)]
+
+    def _written(self, parser: RowParser, version: str, texts: Sequence[_Texts]) -> Iterator[StagingResult]:
+        """Write texts; whatever one of them does to our code, its neighbours are staged."""
+        try:
+            results = list(self._write(parser, version, texts))
+        except SealbookError as error:
+            if attempt_number() + 1 < self.tries:
+                raise  # the storage may take it when Spark tries the task again
+            results = [NotStaged(each.unit.ordinal, str(error), ErrorClass.of(error)) for each in texts]
+        except Exception as error:  # noqa: BLE001 - one text at a time tells which it is
+            if len(texts) > 1:
+                results = [result for each in texts for result in self._written(parser, version, [each])]
+            else:
+                results = [NotStaged(texts[0].unit.ordinal, Defect.of(error).reason)]
+        yield from results
 
     def _write(self, parser: RowParser, version: str, texts: Sequence[_Texts]) -> Iterator[StagingResult]:
         """Parse texts as one block, and write each as a part."""
@@ -204,7 +231,7 @@ def _not_staged(unit: Unit, problem: Problem, schema_version: str) -> NotStaged:
         case OtherVersion(schema_version=sealed):
             reason = f"it was accepted as schema_version {schema_version}, but sealed as {sealed}"
             return NotStaged(unit.ordinal, reason)
-        case CorruptMetadata(reason=reason):
+        case CorruptMetadata(reason=reason) | Defect(reason=reason):
             return NotStaged(unit.ordinal, reason)
         case Unreadable(reason=reason):
             return NotStaged(unit.ordinal, reason, ErrorClass.TRANSIENT)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from traceback import extract_tb
+
 import msgspec
+
+from sealbook.errors import first_line
 
 
 class CorruptMetadata(msgspec.Struct, frozen=True, array_like=True, tag="metadata"):
@@ -32,4 +36,17 @@ class Unreadable(msgspec.Struct, frozen=True, array_like=True, tag="unreadable")
     reason: str
 
 
-Problem = CorruptMetadata | CorruptPayload | OtherVersion | Unreadable
+class Defect(msgspec.Struct, frozen=True, array_like=True, tag="defect"):
+    """Our own code fails on the run, in a way that nobody foresaw. It says nothing of the run."""
+
+    reason: str
+
+    @classmethod
+    def of(cls, error: Exception) -> Defect:
+        """Name the error, and where it came from, for whoever has to mend it."""
+        [*_, place] = extract_tb(error.__traceback__)
+        said = f"{type(error).__name__}: {first_line(error)} ({place.name}, line {place.lineno})"
+        return cls(f"Sealbook itself fails on it: {said if said.isprintable() else ascii(said)}")
+
+
+Problem = CorruptMetadata | CorruptPayload | OtherVersion | Unreadable | Defect

@@ -10,7 +10,14 @@ from hashlib import sha256
 from sealbook.errors import Corrupt, SealbookError
 from sealbook.model import PartitionKey, RunId
 from sealbook.raw import RawMetadata, RawReader, SealedPartition
-from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Problem, Unreadable
+from sealbook.rows.problems import (
+    CorruptMetadata,
+    CorruptPayload,
+    Defect,
+    OtherVersion,
+    Problem,
+    Unreadable,
+)
 
 _CHUNK = 8 * 1024 * 1024
 _PAUSES = (0.2, 0.8)
@@ -92,6 +99,8 @@ class UnitReader:
                 return unit, self._read(unit)
             except SealbookError as error:
                 return unit, error
+            except Exception as error:  # noqa: BLE001 - whatever it is, it concerns this unit alone (R-VER-3)
+                return unit, Reading(unit, problem=Defect.of(error))
 
         return self._store.each(read, units)
 

@@ -21,6 +21,7 @@ from sealbook.model.contract import Contract
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES, Block
 from sealbook.rows.parser import RowParser
+from sealbook.rows.problems import Defect
 from sealbook.rows.units import Reading, Unit, UnitReader
 from sealbook.spark.garbage import freeze_loaded_modules
 from sealbook.spark.tasks import attempt_number
@@ -60,9 +61,22 @@ class Reader:
         if gathered:
             yield from self._batches(parser, gathered)
 
-    def _batches(self, parser: RowParser, readings: list[Reading]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, parser: RowParser, readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._block(parser, readings)
+        except Exception:  # noqa: BLE001 - whatever a line does to our code, its neighbours are judged (R-VER-3)
+            for reading in readings:
+                yield from self._alone(parser, reading)
+
+    def _alone(self, parser: RowParser, reading: Reading) -> Sequence[pa.RecordBatch]:
+        try:
+            return self._block(parser, [reading])
+        except Exception as error:  # noqa: BLE001 - this is the one; it is set aside, with the cause
+            return self._block(parser, [Reading(reading.unit, problem=Defect.of(error))])
+
+    def _block(self, parser: RowParser, readings: Sequence[Reading]) -> Sequence[pa.RecordBatch]:
         block = parser.parse([each.data for each in readings], [each.lines for each in readings])
-        return self.output.batches(readings, block)
+        return list(self.output.batches(readings, block))  # all or nothing
 
 
 def raw_rows(

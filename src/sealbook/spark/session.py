@@ -67,6 +67,16 @@ def spark_session(settings: SparkSettings) -> SparkSession:
     return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
+def is_running(spark: SparkSession) -> bool:
+    """Say whether the session can still be given work."""
+    from py4j.protocol import Py4JError
+
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - no public way tells
+    except (Py4JError, OSError, AttributeError):  # the JVM is gone, or was told to go
+        return False
+
+
 def task_tries(spark: SparkSession) -> int:
     """Return how often Spark tries a task before it gives the job up."""
     context = spark.sparkContext

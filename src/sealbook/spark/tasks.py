@@ -19,12 +19,19 @@ Result = TypeVar("Result")
 
 
 def run_tasks(
-    spark: SparkSession, tasks: Sequence[Task], work: Callable[[Task], Result]
+    spark: SparkSession,
+    tasks: Sequence[Task],
+    work: Callable[[Task], Result],
+    given_up: list[tuple[Task, Exception]] | None = None,
 ) -> Generator[Result, None, None]:
     """Do the work of each task on the cluster and yield what it returns, in the order they end.
 
-    Closing the iterator, or an error, cancels what has not ended.
+    Closing the iterator, or an error, cancels what has not ended. A task that Spark gives up is an error; or,
+    where a list for such is handed in, goes there, and the others go on.
     """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     context = spark.sparkContext
     if not tasks:
         return
@@ -38,18 +45,25 @@ def run_tasks(
 
     waiting = iter(range(len(tasks)))
     with ThreadPoolExecutor(context.defaultParallelism, thread_name_prefix="task") as pool:
-        running: set[Future[Result]] = set()
+        running: dict[Future[Result], int] = {}
         try:
             while True:
                 for index in waiting:
-                    running.add(pool.submit(run, index))
+                    running[pool.submit(run, index)] = index
                     if len(running) == context.defaultParallelism:
                         break
                 if not running:
                     return
-                ended, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    yield future.result()
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    index = running.pop(future)
+                    try:
+                        result = future.result()
+                    except (PySparkException, Py4JError) as error:
+                        if given_up is None:
+                            raise
+                        given_up.append((tasks[index], error))
+                    else:
+                        yield result
         finally:
             context.cancelJobsWithTag(tag)
 

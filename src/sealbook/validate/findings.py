@@ -11,7 +11,14 @@ import msgspec
 
 from sealbook.model.contract import Contract
 from sealbook.rows.offending import OffendingLines
-from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Problem, Unreadable
+from sealbook.rows.problems import (
+    CorruptMetadata,
+    CorruptPayload,
+    Defect,
+    OtherVersion,
+    Problem,
+    Unreadable,
+)
 
 _LINE_BITS = 40
 _LINES = (1 << _LINE_BITS) - 1
@@ -74,7 +81,7 @@ class Evidence:
         if len(self.pieces) == 1:
             return next(iter(self.pieces.values()))
         found = [self.pieces[piece] for piece in sorted(self.pieces)]
-        for kind in (CorruptMetadata, CorruptPayload, Unreadable, OtherVersion):
+        for kind in (CorruptMetadata, CorruptPayload, Defect, Unreadable, OtherVersion):
             for finding in found:
                 if isinstance(finding, kind):
                     return finding

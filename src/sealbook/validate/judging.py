@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sealbook.errors import Conflict, Corrupt, SealbookError, Transient, UnknownOutcome
 from sealbook.ledger.reader import LedgerReader
@@ -14,8 +14,9 @@ from sealbook.ledger.states.verdicts import VerdictWriter
 from sealbook.model import PartitionState, Verdict
 from sealbook.model.contract import Contract, Query
 from sealbook.raw import RawReader
-from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Unreadable
+from sealbook.rows.problems import CorruptMetadata, CorruptPayload, Defect, OtherVersion, Unreadable
 from sealbook.spark.garbage import existing_objects_frozen
+from sealbook.spark.session import is_running
 from sealbook.validate.bins import Binning
 from sealbook.validate.contracts import rule_columns
 from sealbook.validate.findings import Content, Evidence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _BATCH = 1_000
 _LONGEST_WAIT_SECONDS = 1.0
+_MOST_FAILED_JOBS = 40
+"""Enough to find two or three runs among many thousands; if there are more, it is not the runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,13 @@ class _Found:
     judge: ContractJudge
     evidence: Evidence
     finding: Content | CorruptPayload
+
+
+class _GivenUp(NamedTuple):
+    """What a job that Spark gave up has not told of, and why it was given up."""
+
+    ordinals: Sequence[int]
+    reason: str
 
 
 _Outcome = _Found | CorruptMetadata | NotJudged
@@ -144,6 +154,23 @@ class Judging:
     def _run(
         self, group: _Group, contract: Contract, ordinals: Sequence[int]
     ) -> Iterator[list[tuple[int, _Outcome]]]:
+        """Judge runs by a contract; if Spark gives up, halving finds the run that makes it (R-VER-3)."""
+        waiting, failed_jobs = [ordinals], 0
+        while waiting:
+            given_up = yield from self._run_job(group, contract, waiting.pop())
+            if given_up is None:
+                continue
+            failed_jobs += 1
+            some, reason = given_up.ordinals, given_up.reason
+            if len(some) > 1 and failed_jobs < _MOST_FAILED_JOBS and is_running(self._spark):
+                half = len(some) // 2
+                waiting += [some[half:], some[:half]]
+            else:
+                yield [(ordinal, self._not_judged(ordinal, reason)) for ordinal in some]
+
+    def _run_job(
+        self, group: _Group, contract: Contract, ordinals: Sequence[int]
+    ) -> Generator[list[tuple[int, _Outcome]], None, _GivenUp | None]:
         """Run one job; whole payloads are told of as soon as their task ends, sliced ones when all have."""
         sliced = {ordinal for ordinal in ordinals if self._binning.is_sliced(self._candidates[ordinal])}
         job = Job(
@@ -162,7 +189,6 @@ class Judging:
                 del waiting[ordinal]
                 yield from self._outcome(group, judge, ordinal, evidence.pop(ordinal))
 
-        reason = "Spark ended the job without a word of it"
         try:
             for reports in run_job(self._spark, self._raw, job):
                 for report in reports:
@@ -170,8 +196,8 @@ class Judging:
                 yield list(closed({report.ordinal for report in reports} - sliced))
             yield list(closed(sliced))
         except Transient as error:
-            reason = str(error)
-        yield [(ordinal, self._not_judged(ordinal, reason)) for ordinal in waiting]
+            return _GivenUp(list(waiting), str(error))
+        return _GivenUp(list(waiting), "Spark ended the job without a word of it") if waiting else None
 
     def _outcome(
         self, group: _Group, judge: ContractJudge, ordinal: int, evidence: Evidence
@@ -181,7 +207,7 @@ class Judging:
             case OtherVersion(schema_version=schema_version):
                 source, query_name, _ = group
                 self._groups[source, query_name, schema_version].append(ordinal)
-            case Unreadable(reason=reason):
+            case Unreadable(reason=reason) | Defect(reason=reason):
                 yield ordinal, self._not_judged(ordinal, reason)
             case CorruptMetadata() as finding:
                 yield ordinal, finding
@@ -198,7 +224,11 @@ class Judging:
             case _Found(evidence=evidence, finding=finding):
                 counts = self._counts
                 history = () if counts is None else counts.before(candidate.key, candidate.run_id)
-                verdict = outcome.judge.judge(candidate, evidence, finding, history)
+                try:
+                    verdict = outcome.judge.judge(candidate, evidence, finding, history)
+                except Exception as error:  # noqa: BLE001 - whatever it is, it concerns this run alone (R-VER-3)
+                    yield NotJudged(candidate.key, candidate.run_id, Defect.of(error).reason)
+                    return
                 if counts is not None and verdict.record_count is not None:
                     counts.add(candidate.key, candidate.run_id, verdict.record_count)
                 rows = finding.lines if isinstance(finding, Content) else 0
