@@ -75,6 +75,8 @@ class Case:
     """That of the good one, if it is another."""
     severity: Severity = Severity.ERROR
     bad_seal: Mapping[str, object] = field(default_factory=dict)
+    besides: tuple[str, ...] = ()
+    """Checks that cannot but fail with it."""
     tampered: bytes | None = None
     """What the payload of the bad run is changed to after its seal."""
     earlier: Sequence[int] = ()
@@ -93,8 +95,12 @@ CASES = {
     "seal of another day": Case(names.METADATA, rows(3), bad_seal={"logical_date": "2026-01-02"}),
     "seal of another run": Case(names.METADATA, rows(3), bad_seal={"run_id": LATER_RUN}),
     "seal without a digest": Case(names.METADATA, rows(3), bad_seal={"payload_sha256": None}),
-    "shorter payload": Case(names.PAYLOAD_BYTES, PAYLOAD, tampered=PAYLOAD[:-1]),
-    "longer payload": Case(names.PAYLOAD_BYTES, PAYLOAD, tampered=PAYLOAD + b"\n"),
+    "shorter payload": Case(
+        names.PAYLOAD_BYTES, PAYLOAD, tampered=PAYLOAD[:-1], besides=(names.PAYLOAD_SHA256,)
+    ),
+    "longer payload": Case(
+        names.PAYLOAD_BYTES, PAYLOAD, tampered=PAYLOAD + b"\n", besides=(names.PAYLOAD_SHA256,)
+    ),
     "changed payload": Case(names.PAYLOAD_SHA256, PAYLOAD, tampered=PAYLOAD.replace(b"1000", b"1001", 1)),
     "no JSON": Case(names.JSON, [row(1), b"{oops", row(3)], lines=(2,)),
     "no object": Case(names.JSON, [row(1), b'"text"', b"[]"], lines=(2, 3), violations=2),
@@ -217,7 +223,8 @@ def test_a_check_bites(outcome: Outcome, name: str) -> None:
     case = CASES[name]
     bad, _ = places(case, list(CASES).index(name))
 
-    assert outcome.failed(bad) == {case.check: (case.violations, case.lines)}
+    found = (case.violations, case.lines)
+    assert outcome.failed(bad) == dict.fromkeys((case.check, *case.besides), found)
     assert outcome.check(bad, case.check).severity is case.severity
     verdict = outcome.verdict(bad)
     assert verdict.accepted is (case.severity is Severity.WARN)

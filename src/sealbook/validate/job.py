@@ -14,7 +14,6 @@ from py4j.protocol import Py4JError
 from pyspark import RDD, InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as T  # noqa: N812
 
 from sealbook.errors import Transient, first_line
@@ -22,6 +21,7 @@ from sealbook.model.contract import Contract
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES
 from sealbook.rows.units import Unit
+from sealbook.spark.null_on_error import NULL_ON_ERROR, null_on_error
 from sealbook.spark.raw_rows import Reader, raw_rows
 from sealbook.spark.session import task_tries
 from sealbook.validate.findings import Report, repeated_place
@@ -40,10 +40,10 @@ _SPARK_TYPES = {
     pa.binary(): T.BinaryType(),
 }
 
-# A rule that divides by zero in one row must not end the job of thousands of partitions: there it is null,
+# A rule that cannot be computed in one row must not end the job of thousands of partitions: there it is null,
 # and does not hold. The plan does not change under way, which keeps it one job. Times are in UTC.
 _SETTINGS = {
-    "spark.sql.ansi.enabled": "false",
+    **NULL_ON_ERROR,
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
@@ -113,7 +113,8 @@ def _violations(
     reader = Reader(store, job.contract, inspection, task_tries(spark), job.block_bytes)
     rows = raw_rows(spark, reader, bins, _schema(inspection))
 
-    rules = [F.expr(rule.expression).alias(f"_rule_{place}") for place, rule in enumerate(job.contract.rules)]
+    expressions = [rule.expression for rule in job.contract.rules]
+    rules = [rule.alias(f"_rule_{place}") for place, rule in enumerate(null_on_error(rows, expressions))]
     # All around the rules is text: each part of an expression that is built in Python is a call to Java.
     violated = [f"not coalesce(_rule_{place}, false)" for place in range(len(rules))]
     violated.insert(repeated_place(job.contract), _is_repeated(primary_key) if primary_key else "false")
