@@ -140,6 +140,7 @@ def test_a_run_that_kills_its_worker_is_found_and_its_neighbours_are_judged(
         assert sorted(reasons) == bad
         assert "ZeroDivisionError: nobody foresaw this (read, line " in reasons[key("breaks")]
         assert "Spark gave up: " in reasons[key("kills")]
+        assert "Python worker exited unexpectedly (crashed)" in reasons[key("kills")]
         assert [ledger.state(each).attempt_count for each in (*good, *bad)] == [1] * 7 + [0] * 2
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sealbook.errors import Conflict, Transient, first_line
+from sealbook.errors import Conflict, Transient
 from sealbook.ledger.pointers import Pointers
 from sealbook.load.orders import Order, divide
 from sealbook.load.results import Loaded, LoadEnding
@@ -30,7 +30,7 @@ from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES
 from sealbook.spark.garbage import existing_objects_frozen
 from sealbook.spark.session import is_running, task_tries
-from sealbook.spark.tasks import run_tasks
+from sealbook.spark.tasks import run_tasks, why_given_up
 from sealbook.warehouse.encoding import digest_of
 from sealbook.warehouse.layout import location_of
 from sealbook.warehouse.store import ArtifactStore
@@ -119,7 +119,7 @@ class Loading:
             if given_up and (self._given_up > _MOST_GIVEN_UP or not is_running(self._spark)):
                 yield self._swap()
                 error = given_up[-1][1]
-                raise Transient(f"Spark gave up: {first_line(error)}", remedy="Load again.") from error
+                raise Transient(why_given_up(error), remedy="Load again.") from error
             yield list(self._take(_given_up(task, error) for task, error in given_up if len(task.units) == 1))
             tasks = [half for task, _ in given_up for half in task.halves()]
         yield self._swap()
@@ -220,7 +220,7 @@ class Loading:
 def _given_up(task: StagingTask, error: Exception) -> NotStaged:
     """Say that the worker which stages a unit dies each time; a worker with more memory may not."""
     [unit] = task.units
-    return NotStaged(unit.ordinal, f"Spark gave up: {first_line(error)}", ErrorClass.TRANSIENT)
+    return NotStaged(unit.ordinal, why_given_up(error), ErrorClass.TRANSIENT)
 
 
 def _orders(plan: LoadPlan) -> Iterator[Order]:

@@ -141,7 +141,6 @@ def _look_again(unit: Unit, sealed: SealedPartition, wanted: bool) -> Reading:
     return Reading(unit, data, record_count=metadata.record_count)  # only this can be wrong
 
 
-
 def _read_slice(unit: Slice, sealed: SealedPartition) -> Reading:
     try:
         return Reading(unit, _lines_of(sealed, unit))

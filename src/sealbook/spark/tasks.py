@@ -6,13 +6,19 @@ work at once as the cluster has cores: so progress shows, work that is done is k
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
+from sealbook.errors import first_line
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[A-Za-z_][\w.]*: ")  # the last line of a traceback
+_JAVA_ERROR = ": "  # how Py4J begins the line below "An error occurred while calling …"
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -66,6 +72,15 @@ def run_tasks(
                         yield result
         finally:
             context.cancelJobsWithTag(tag)
+
+
+def why_given_up(error: Exception) -> str:
+    """Say why Spark gave a job up: by the Python error at the end of its message, or the innermost of Java."""
+    lines = str(error).splitlines()
+    python = [line for line in lines if _PYTHON_ERROR.match(line)]
+    java = [line.rpartition("Exception: ")[2] for line in lines if line.startswith(_JAVA_ERROR)]
+    said = python[-1:] or java[:1] or [first_line(error)]
+    return f"Spark gave up: {said[0].strip()}"
 
 
 def attempt_number() -> int:

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from sealbook.errors import Transient, first_line
+from sealbook.errors import Transient
 from sealbook.model.contract import Contract
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES
@@ -24,6 +24,7 @@ from sealbook.rows.units import Unit
 from sealbook.spark.null_on_error import NULL_ON_ERROR, null_on_error
 from sealbook.spark.raw_rows import Reader, raw_rows
 from sealbook.spark.session import task_tries
+from sealbook.spark.tasks import why_given_up
 from sealbook.validate.findings import Report, repeated_place
 from sealbook.validate.inspection import FINDING, LINE, ORDINAL, Inspection
 from sealbook.validate.summary import Reports, summarise
@@ -172,4 +173,4 @@ def _running(spark: SparkSession, rows: RDD[Row], pause: float) -> Iterator[list
 
 
 def _given_up(error: Exception) -> Transient:
-    return Transient(f"Spark gave up: {first_line(error)}")
+    return Transient(why_given_up(error))
