@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,7 +15,17 @@ from sealbook.model.publication import CoverageKind
 from sealbook.model.selection import Selection
 from sealbook.warehouse.layout import part_path
 from tests.support.ledger import accept, reject, run_id
-from tests.support.published import CONTRACTS, CUSTOMERS, FIRST_DAY, QUERY, key, open_book, publish, write
+from tests.support.published import (
+    CONTRACTS,
+    CUSTOMERS,
+    FIRST_DAY,
+    IRRECONCILABLE,
+    QUERY,
+    key,
+    open_book,
+    publish,
+    write,
+)
 
 KEYS = [key(customer, day) for customer in range(2) for day in range(3)]
 
@@ -133,10 +144,10 @@ def test_filters(book: Book) -> None:
         book.table(QUERY, since=day, until=FIRST_DAY)
 
 
-def test_a_read_of_nothing_has_the_columns_of_the_present_version(book: Book) -> None:
+def test_a_read_of_nothing_has_all_columns(book: Book) -> None:
     empty = book.table(QUERY)
     assert empty.num_rows == 0
-    assert "name" in empty.column_names
+    assert {"name", "old"} <= set(empty.column_names)
     assert book.sql(f"select * from {QUERY}").column_names == empty.column_names
 
 
@@ -155,13 +166,82 @@ def test_two_versions_side_by_side(book: Book) -> None:
     assert book.sql(f"select * from {QUERY}").to_pylist() == table.to_pylist()
 
 
-def test_versions_that_cannot_be_reconciled(book: Book) -> None:
-    put(book, KEYS[:1], version="2")
-    put(book, KEYS[1:2], version="3")
-    with pytest.raises(Irreconcilable, match="clicks"):
-        book.table(QUERY)
-    assert book.table(QUERY, columns=["id"]).num_rows == 20
-    assert book.table(QUERY, since=KEYS[1].logical_date).num_rows == 10
+SELECTIONS: list[dict[str, Any]] = [
+    {},
+    {"customers": ["c0"]},
+    {"customers": []},
+    {"since": KEYS[1].logical_date},
+    {"until": KEYS[0].logical_date},
+    {"strict": True},
+]
+
+
+def test_columns_follow_from_the_query_and_not_from_what_is_selected(book: Book) -> None:
+    """R-CON-6: with nothing published, with one version, with both; and SQL says the same as Arrow."""
+    schema = book.table(QUERY).schema
+    assert [schema.field(name).type for name in ("id", "clicks", "share", "name", "old", "at")] == [
+        pa.int64(), pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.timestamp("us", tz="UTC"),
+    ]  # fmt: skip
+    for each, version in zip(KEYS, "12", strict=False):
+        assert book.sql(f"select * from {QUERY}").schema == schema
+        put(book, [each], version=version)
+        for selection in SELECTIONS:
+            assert book.table(QUERY, **selection).schema == schema
+            only = book.table(QUERY, columns=["name", "clicks"], **selection)
+            assert only.schema == pa.schema([schema.field("name"), schema.field("clicks")])
+        assert book.sql(f"select * from {QUERY}").schema == schema
+        assert book.sql(f"select * from {QUERY} where logical_date < date '2000-01-01'").schema == schema
+        assert book.sql(f"select name, old from {QUERY} limit 0").schema == pa.schema(
+            [schema.field("name"), schema.field("old")]
+        )
+
+
+@pytest.mark.parametrize("published", ["", "2", "3", "23"], ids=["nothing", "2", "3", "both"])
+def test_a_column_that_cannot_be_reconciled_is_an_error_for_who_asks_for_it(
+    ledger_url: str, tmp_path: Path, published: str
+) -> None:
+    """R-CON-6: whatever is published; and for no one else, in SQL as in Arrow."""
+    with open_book(ledger_url, tmp_path / "warehouse", IRRECONCILABLE) as book:
+        for each, version in zip(KEYS, published, strict=False):
+            put(book, [each], version=version)
+        rows = 10 * len(published)
+        assert book.table(QUERY, columns=["id", "day"]).num_rows == rows
+        assert book.sql(f"select id, day from {QUERY}").num_rows == rows
+        assert book.sql(f"select count(*) n from {QUERY}").to_pylist() == [{"n": rows}]
+        assert book.sql(f"select id from (select * from {QUERY})").num_rows == rows
+        assert (
+            book.sql(f"select t.id, c.clicks from {QUERY} t left join clicks c using (id)").num_rows == rows
+        )
+        asking: list[Callable[[], object]] = [
+            lambda: book.table(QUERY),
+            lambda: book.table(QUERY, columns=["clicks"]),
+            lambda: book.table(QUERY, customers=[]),
+            lambda: book.sql(f"select * from {QUERY}"),
+            lambda: book.sql(f"select clicks from {QUERY}"),
+            lambda: book.sql(f"select sum(clicks) from {QUERY}"),
+            lambda: book.sql(f"select id from {QUERY} where clicks = '1'"),
+        ]
+        for ask in asking:
+            with pytest.raises(Irreconcilable, match="clicks"):
+                ask()
+        with pytest.raises(InvalidInput, match="nowhere"):
+            book.sql(f"select nowhere from {QUERY}")
+
+
+def test_partitions_come_in_key_order_and_rows_in_that_of_their_payload(book: Book) -> None:
+    """By Arrow, and by a plain question in SQL; in whatever order they were published, however many parts."""
+    keys = [key(customer, day) for day in reversed(range(6)) for customer in (1, 2, 0)]
+    for number, each in enumerate(keys, start=1):
+        put(book, [each], run=number, version="12"[number % 2], rows=7, parts=1 + number % 3)
+    columns = ["customer_id", "logical_date", "id"]
+    rows = book.table(QUERY, columns=columns).to_pylist()
+    assert [(row["customer_id"], row["logical_date"], row["id"]) for row in rows] == [
+        (each.customer_id, each.logical_date, number) for each in sorted(keys) for number in range(7)
+    ]
+    assert book.sql(f"select {', '.join(columns)} from {QUERY}").to_pylist() == rows
+    assert book.sql(f"select {', '.join(columns)} from {QUERY} where id > 2").to_pylist() == [
+        row for row in rows if row["id"] > 2
+    ]
 
 
 def test_an_artifact_that_is_not_what_was_loaded(book: Book) -> None:

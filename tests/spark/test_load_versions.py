@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from sealbook.model import PartitionKey
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from tests.support.ledger import accept, run_id
-from tests.support.published import QUERY, SOURCE, key, open_book
+from tests.support.published import IRRECONCILABLE, QUERY, SOURCE, key, open_book
 from tests.support.s3 import SEAL
 
 if TYPE_CHECKING:
@@ -116,11 +117,19 @@ def test_upgrade_by_reload_and_downgrade_by_a_new_run(versions: Versions) -> Non
     ]
 
 
-def test_versions_that_cannot_be_reconciled_name_the_column(versions: Versions) -> None:
-    versions.publish(1, "2", A)
-    versions.publish(2, "3", B)
-    for read in (versions.book.table, versions.book.read):
-        with pytest.raises(
-            Irreconcilable, match=r"clicks.*bigint in schema_version 2.*string in schema_version 3"
-        ):
-            read(QUERY)
+def test_a_column_that_cannot_be_reconciled_is_named_to_who_asks_for_it(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """R-CON-6: the other columns are there for everybody."""
+    with open_book(f"sqlite:///{tmp_path}/book.db", tmp_path / "warehouse", IRRECONCILABLE) as book:
+        versions = Versions(book, RawStore.open(tmp_path / "raw"), spark)
+        versions.publish(1, "2", A)
+        versions.publish(2, "3", B)
+        for read in (book.table, partial(book.read, spark=spark)):
+            with pytest.raises(
+                Irreconcilable, match=r"clicks.*bigint in schema_version 2.*string in schema_version 3"
+            ):
+                read(QUERY)
+        for scan in ("source", "parquet"):
+            frame = book.read(QUERY, spark=spark, scan=scan, columns=["id", "name"])
+            assert frame.count() == book.table(QUERY, columns=["id", "name"]).num_rows == 2

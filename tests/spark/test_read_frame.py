@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from sealbook.book import Book
 from sealbook.errors import InvalidInput, Irreconcilable
 from sealbook.model.selection import Selection
 from sealbook.read.frame import Scan, quicker_scan, register
+from sealbook.read.schema import reconcile
+from sealbook.read.source import spark_schema
 from sealbook.warehouse.part_files import PartFiles
 from tests.support.books import CATALOGUE, SETTINGS, changed, write_book
 from tests.support.ledger import KEY, accept, reject, run_id
@@ -71,6 +74,19 @@ def test_both_scans_give_the_rows_of_the_table(scan: Scan, book: Book, spark: Sp
     ]
     assert rows(frame) == table_rows(book)
     assert len(rows(frame)) == 50
+
+
+@pytest.mark.parametrize("scan", list(Scan))
+def test_columns_and_types_do_not_follow_what_is_selected(
+    scan: Scan, book: Book, spark: SparkSession
+) -> None:
+    """R-CON-6: version 1 alone, version 2 alone, both, and nothing; Spark has the types of Arrow."""
+    whole = spark_schema(reconcile(book.settings.sources["demo"].queries[QUERY]))
+    assert to_arrow_schema(whole, timezone="UTC") == book.table(QUERY).schema
+    for customers in (["c0"], ["c1"], ["c0", "c1"], []):
+        frame = book.read(QUERY, spark=spark, scan=scan, customers=customers)
+        assert frame.schema == whole
+        assert rows(frame) == table_rows(book, customers=customers)
 
 
 @pytest.mark.parametrize("scan", SCANS)
@@ -148,6 +164,7 @@ def test_the_format_plans_each_query_from_the_ledger(
     publish(book.ledger, warehouse, keys, version="1")
     register(spark)
     frame = spark.read.format("sealbook").option("book", str(file)).option("query", QUERY).load()
+    assert frame.schema == book.read(QUERY, spark=spark).schema  # also of a version that nothing is of
     frame.createOrReplaceTempView("campaigns")
     count = "select count(*) n, min(run_id) r from campaigns where logical_date = date'2026-01-02'"
     assert tuple(spark.sql(count).first() or ()) == (10, run_id(1))

@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 
 from sealbook.errors import ConfigError, InvalidInput, Irreconcilable
 from sealbook.model.contract import ColumnType, Query
-from sealbook.read.schema import KEY_TYPES, arrow_schema, common_type, contracts_of, reconcile
+from sealbook.read.schema import (
+    KEY_TYPES,
+    all_columns,
+    arrow_schema,
+    common_type,
+    contracts_of,
+    reconcilable,
+    reconcile,
+)
 from sealbook.rows.types import arrow_type
-from tests.support.published import CONTRACTS, QUERY, contract
+from tests.support.published import IRRECONCILABLE, QUERY
 
 INT, BIGINT, FLOAT, DOUBLE = ColumnType.INT, ColumnType.BIGINT, ColumnType.FLOAT, ColumnType.DOUBLE
 types = st.sampled_from(ColumnType)
@@ -53,15 +61,19 @@ def test_the_common_type_holds_the_extreme_values_of_both(one: ColumnType, other
             assert values.cast(arrow_type(common)).cast(arrow_type(each)) == values
 
 
+def query(*versions: str, present: str | None = None) -> Query:
+    """Return a query of some versions; the first is the present one, unless another is named."""
+    contracts = {version: IRRECONCILABLE[version] for version in versions}
+    return Query("demo", QUERY, "select", present or versions[0], contracts)
+
+
 def test_one_version_gives_its_own_columns_after_those_of_the_key() -> None:
-    assert list(reconcile(QUERY, [CONTRACTS["1"]])) == [
-        *KEY_TYPES, "id", "clicks", "share", "at", "day", "old",
-    ]  # fmt: skip
+    assert list(reconcile(query("1"))) == [*KEY_TYPES, "id", "clicks", "share", "at", "day", "old"]
 
 
-def test_several_versions_give_the_superset_in_the_order_of_the_first() -> None:
-    """R-WH-6: present version first, then what only older ones have."""
-    schema = reconcile(QUERY, [CONTRACTS["2"], CONTRACTS["1"]])
+def test_several_versions_give_the_superset_in_the_order_of_the_present_one() -> None:
+    """R-WH-6: present version first, then what only others have."""
+    schema = reconcile(query("1", "2", present="2"))
     assert list(schema) == [*KEY_TYPES, "id", "name", "clicks", "share", "at", "day", "old"]
     assert [schema[name] for name in ("id", "clicks", "share", "old")] == [
         BIGINT, BIGINT, DOUBLE, ColumnType.BOOLEAN,
@@ -72,34 +84,42 @@ def test_several_versions_give_the_superset_in_the_order_of_the_first() -> None:
 def test_what_cannot_be_reconciled_is_named() -> None:
     """R-WH-6: query, column, versions and types."""
     with pytest.raises(Irreconcilable) as caught:
-        reconcile(QUERY, [CONTRACTS["2"], CONTRACTS["3"]])
+        reconcile(query("2", "3"))
     for said in (QUERY, "clicks", "bigint in schema_version 2", "string in schema_version 3"):
         assert said in str(caught.value)
+    with pytest.raises(Irreconcilable):
+        reconcile(query("2", "3"), ["id", "clicks"])
 
 
 def test_a_column_that_is_not_asked_for_need_not_be_reconciled() -> None:
-    both = [CONTRACTS["2"], CONTRACTS["3"]]
-    assert reconcile(QUERY, both, ["id", "run_id"]) == {"id": BIGINT, "run_id": ColumnType.STRING}
+    """R-CON-6."""
+    both = query("2", "3")
+    assert reconcile(both, ["id", "run_id"]) == {"id": BIGINT, "run_id": ColumnType.STRING}
+    assert list(reconcilable(both)) == [*KEY_TYPES, "id", "name", "share", "at", "day"]
+    assert all_columns(both)["clicks"] is None
 
 
 @pytest.mark.parametrize("names", ["id", [], ["id", "id"], ["nothing"]])
 def test_columns_that_cannot_be_asked_for(names: object) -> None:
     with pytest.raises(InvalidInput):
-        reconcile(QUERY, [CONTRACTS["1"]], names)  # type: ignore[arg-type]
+        reconcile(query("1"), names)  # type: ignore[arg-type]
+
+
+@given(st.permutations(["1", "2", "3"]))
+def test_columns_follow_from_the_query_alone(versions: list[str]) -> None:
+    """R-CON-6: not from the order in which its versions stand, but for the present one."""
+    schema = reconcile(query(*versions, present="2"), ["id", "name", "old", "share"])
+    assert schema == reconcile(query("2", "1", "3"), ["id", "name", "old", "share"])
+    assert list(reconcilable(query(*versions, present="2")))[:7] == [*KEY_TYPES, "id", "name"]
 
 
 @given(st.permutations(["1", "2"]))
-def test_the_order_of_columns_does_not_depend_on_that_of_versions(versions: list[str]) -> None:
-    query = Query("demo", QUERY, "select", "2", CONTRACTS)
-    assert [each.schema_version for each in contracts_of(query, versions)] == ["2", "1"]
-
-
-def test_nothing_published_gives_the_present_version() -> None:
-    query = Query("demo", QUERY, "select", "2", CONTRACTS)
-    assert contracts_of(query, []) == [CONTRACTS["2"]]
+def test_the_present_version_comes_first(versions: list[str]) -> None:
+    both = query("1", "2", present="2")
+    assert [each.schema_version for each in contracts_of(both, versions)] == ["2", "1"]
+    assert [each.schema_version for each in contracts_of(both, [])] == ["2", "1"]
 
 
 def test_a_published_version_without_a_contract_is_named() -> None:
-    query = Query("demo", QUERY, "select", "1", {"1": contract("1", id="int")})
     with pytest.raises(ConfigError, match="schema_version 7"):
-        contracts_of(query, ["1", "7"])
+        contracts_of(query("1"), ["1", "7"])

@@ -44,12 +44,12 @@ def plan_read(
 ) -> ReadPlan:
     """Ask the ledger, in one statement, what a read of a query gets now or at a cut.
 
-    The columns are those of all versions that are read; if nothing is, those of the query's present version.
+    The columns are those of all versions of the query, whatever is read (R-CON-6).
     """
     chosen = replace(selection, source=(query.source,), queries=(query.name,))
     partitions = tuple(pointers.published(chosen, strict=strict, cut=cut))
     contracts = contracts_of(query, {each.schema_version for each in partitions})
-    return ReadPlan(query, tuple(contracts), reconcile(query.name, contracts, columns), partitions)
+    return ReadPlan(query, tuple(contracts), reconcile(query, columns), partitions)
 
 
 def in_blocks(partitions: Sequence[Published], most_bytes: int) -> Iterator[Sequence[Published]]:

@@ -1,8 +1,11 @@
-"""The columns of a read: those of one contract, or of several reconciled into one table (R-WH-6)."""
+"""The columns of a read: those of all contracts of a query, reconciled into one table (R-WH-6, R-CON-6).
+
+They follow from the query alone: which partitions are published, or asked for, changes nothing about them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
@@ -33,24 +36,47 @@ def common_type(types: Iterable[ColumnType]) -> ColumnType | None:
     return next((wide for wide, held in _WIDER_THAN.items() if wanted <= {wide} | held), None)
 
 
-def reconcile(query_name: str, contracts: Sequence[Contract], names: Iterable[str] | None = None) -> Schema:
-    """Return the key columns and every column that any of the contracts has, each as wide as it must be.
+def all_columns(query: Query) -> dict[str, ColumnType | None]:
+    """Return the key columns and every column that any version of a query has, each as wide as it must be.
 
-    They come in the order of the first contract, then those that only the next has, and so on; or only those
-    of these names, as named. A column whose types have no common one is Irreconcilable.
+    They come in the order of the present version, then those that only others have. None is the type of a
+    column that no one type can hold.
     """
-    declared = {name: {"": column_type} for name, column_type in KEY_TYPES.items()}
-    for contract in contracts:
-        for column in contract.columns:
-            declared.setdefault(column.name, {})[contract.schema_version] = column.type
-    wanted = list(declared) if names is None else _checked(names, declared)
-    return {name: _reconciled(query_name, name, declared[name]) for name in wanted}
+    return {name: common_type(types.values()) for name, types in _declared(query).items()}
+
+
+def reconcilable(query: Query) -> Schema:
+    """Return the columns of a query but for those that no one type can hold."""
+    return {name: each for name, each in all_columns(query).items() if each is not None}
+
+
+def reconcile(query: Query, names: Iterable[str] | None = None) -> Schema:
+    """Return all columns of a query, or those of these names; Irreconcilable if no one type can hold one."""
+    known = all_columns(query)
+    schema = {}
+    for name in known if names is None else _checked(names, known):
+        column_type = known[name]
+        if column_type is None:
+            raise irreconcilable(query, name)
+        schema[name] = column_type
+    return schema
+
+
+def irreconcilable(query: Query, column: str) -> Irreconcilable:
+    """Return the error that names a column whose types have no common one, and where it is of which."""
+    said = ", ".join(
+        f"{each} in schema_version {version}" for version, each in _declared(query)[column].items()
+    )
+    return Irreconcilable(
+        f"column {column} of {query.name} cannot be read: it is {said}",
+        remedy="Ask for other columns, by name; or give the column another name where it is of another type.",
+    )
 
 
 def contracts_of(query: Query, versions: Collection[str]) -> list[Contract]:
-    """Return the contracts of schema_versions, the query's present one first; of no version, that one alone.
+    """Return the contracts of a query, that of its present schema_version first.
 
-    A version that the configuration has no contract for is a ConfigError.
+    A version of these, which are published, that the configuration has no contract for is a ConfigError.
     """
     unknown = sorted(set(versions) - query.contracts.keys())
     if unknown:
@@ -59,9 +85,16 @@ def contracts_of(query: Query, versions: Collection[str]) -> list[Contract]:
             " for which there is no contract",
             remedy="Put the contract back into the configuration, or read other partitions.",
         )
-    in_order = dict.fromkeys([query.schema_version, *query.contracts])
-    wanted = versions or [query.schema_version]
-    return [query.contracts[version] for version in in_order if version in wanted]
+    return [query.contracts[version] for version in dict.fromkeys([query.schema_version, *query.contracts])]
+
+
+def _declared(query: Query) -> dict[str, dict[str, ColumnType]]:
+    """Return the type that each column has in each version."""
+    declared = {name: {"": column_type} for name, column_type in KEY_TYPES.items()}
+    for contract in contracts_of(query, ()):
+        for column in contract.columns:
+            declared.setdefault(column.name, {})[contract.schema_version] = column.type
+    return declared
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
@@ -79,15 +112,3 @@ def _checked(names: Iterable[str], known: Collection[str]) -> list[str]:
     if not wanted or len(set(wanted)) < len(wanted):
         raise InvalidInput.of("columns", wanted, "at least one name, and each once")
     return wanted
-
-
-def _reconciled(query_name: str, column: str, types: dict[str, ColumnType]) -> ColumnType:
-    common = common_type(types.values())
-    if common is None:
-        said = ", ".join(f"{each} in schema_version {version}" for version, each in types.items())
-        raise Irreconcilable(
-            f"column {column} of {query_name} cannot be read over several versions: it is {said}",
-            remedy="Read the versions apart, by dates or customers; or leave the column out, by `columns`;"
-            " or load the older partitions again, under the newer version.",
-        )
-    return common

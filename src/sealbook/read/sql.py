@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import duckdb
 import pyarrow as pa
@@ -13,9 +14,10 @@ import pyarrow.fs
 from sealbook.config import SourceSettings
 from sealbook.errors import InvalidInput, Permanent, first_line
 from sealbook.ledger.pointers import PointerReader
-from sealbook.model.contract import Query
+from sealbook.model.contract import ColumnType, Query
 from sealbook.read.plan import ReadPlan, plan_read
 from sealbook.read.scanning import AheadDataset, said_of
+from sealbook.read.schema import all_columns, arrow_schema, irreconcilable, reconcilable
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.part_files import PartFiles
 
@@ -39,23 +41,32 @@ def run_sql(
     strict: bool = False,
     cut: str | None = None,
 ) -> pa.Table:
-    """Answer a question in SQL. Only tables that it mentions are planned, each from one ledger snapshot."""
+    """Answer a question in SQL. Only tables that it mentions are planned, each from one ledger snapshot.
+
+    Irreconcilable if it asks for a column whose types in several versions have no common one.
+    """
+    mentioned = _mentioned(text, sources)
+    lost = [(query, name) for query in mentioned for name in all_columns(query).keys() - reconcilable(query)]
     offered: list[ds.Dataset] = []
     with duckdb.connect(":memory:", config=_SETTINGS) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")  # which would be drawn on stdout
-        for query in _mentioned(text, sources):
-            plan = plan_read(pointers, query, strict=strict, cut=cut)
+        for query in mentioned:
+            plan = plan_read(pointers, query, columns=reconcilable(query), strict=strict, cut=cut)
             rows = dataset(files, plan)
             offered.append(rows)
             _offer(connection, query, rows, alone=_is_alone(query, sources))
         try:
             if [each.type for each in connection.extract_statements(text)] not in _QUESTIONS:
                 raise InvalidInput.of("SQL", text, "one question, such as select")
+            if lost:
+                _check_not_in_a_star(text, connection.sql(text).columns, lost, sources)
             return _answer(connection, text, offered)
         except duckdb.CatalogException as error:
             raise InvalidInput(first_line(error), field="SQL", remedy=_tables(sources)) from error
         except (duckdb.ProgrammingError, duckdb.DataError) as error:
+            if isinstance(error, duckdb.BinderException):
+                _check_not_named(text, lost, error)
             remedy = _hint(error) or f"Ask in the SQL of DuckDB. {_tables(sources)}"
             raise InvalidInput(first_line(error), field="SQL", remedy=remedy) from error
         except duckdb.Error as error:
@@ -91,13 +102,48 @@ def _answer(connection: duckdb.DuckDBPyConnection, text: str, offered: list[ds.D
         raise
 
 
+def _check_not_named(text: str, lost: Sequence[tuple[Query, str]], error: duckdb.Error) -> None:
+    """Say why a column is not there, if one that cannot be read is named in the text."""
+    words = _words(text)
+    for query, name in lost:
+        if name in words:
+            raise irreconcilable(query, name) from error
+
+
+def _check_not_in_a_star(
+    text: str,
+    columns: Sequence[str],
+    lost: Sequence[tuple[Query, str]],
+    sources: Mapping[str, SourceSettings],
+) -> None:
+    """Refuse an answer that lacks a column for which a `*` asks: one that would be there if it could be."""
+    with duckdb.connect(":memory:", config=_SETTINGS) as connection:
+        for query in _mentioned(text, sources):
+            schema = {name: each or ColumnType.STRING for name, each in all_columns(query).items()}
+            _offer(connection, query, arrow_schema(schema).empty_table(), alone=_is_alone(query, sources))
+        try:
+            whole = Counter(connection.sql(text).columns)
+        except duckdb.Error:
+            return  # what cannot be asked of text has named the column, and would have failed before
+        whole.subtract(columns)
+        for query, name in lost:
+            if whole[name] > 0:
+                raise irreconcilable(query, name)
+
+
 def _mentioned(text: str, sources: Mapping[str, SourceSettings]) -> list[Query]:
     """Return every query whose name is in the text: one that is there by chance is planned and not read."""
-    words = set(_WORD.findall(text.lower()))
+    words = _words(text)
     return [query for each in sources.values() for name, query in each.queries.items() if name in words]
 
 
-def _offer(connection: duckdb.DuckDBPyConnection, query: Query, rows: ds.Dataset, *, alone: bool) -> None:
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
+
+
+def _offer(
+    connection: duckdb.DuckDBPyConnection, query: Query, rows: ds.Dataset | pa.Table, *, alone: bool
+) -> None:
     """Make a query a table by its name, `source.query`; and by its short name if no other source has it."""
     registered = f"__{query.source}__{query.name}"
     connection.register(registered, rows)

@@ -75,7 +75,7 @@ def run_tasks(
 
 
 def why_given_up(error: Exception) -> str:
-    """Say why Spark gave a job up: by the Python error at the end of its message, or the innermost of Java."""
+    """Say why Spark gave a job up: by the Python error that it ends with, or by the innermost of Java."""
     lines = str(error).splitlines()
     python = [line for line in lines if _PYTHON_ERROR.match(line)]
     java = [line.rpartition("Exception: ")[2] for line in lines if line.startswith(_JAVA_ERROR)]
