@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
@@ -125,7 +126,7 @@ def _replacing(raw: Raw, first: RunId) -> list[Result]:
     """Replace partitions of a table by another run of them: one by one, and all at once."""
     keys = [key for key in KEYS if key.logical_date < FIRST_DAY + timedelta(SIDE_BY_SIDE // CUSTOMERS)]
     replaced = demo_keys(REPLACED_CUSTOMERS, REPLACED_DAYS)
-    second, third = (raw.extract(replaced, restatement=number) for number in (1, 2))
+    second, *others = (raw.extract(replaced, restatement=number) for number in range(1, 2 + ROUNDS))
     with Warehouse(raw) as warehouse:
         warehouse.accept(keys, first)
         warehouse.load()
@@ -133,19 +134,28 @@ def _replacing(raw: Raw, first: RunId) -> list[Result]:
         warehouse.accept(replaced, second)
         one_by_one = seconds_of(lambda: [_load_one(warehouse, key) for key in replaced])
         new = _lake_rows(warehouse.book.table(QUERY, runs=[second]))
-        warehouse.accept(replaced, third)
-        at_once = seconds_of(warehouse.load)
+        at_once = median(_replace_at_once(warehouse, replaced, run_id) for run_id in others)
     parts = [_rows_of(new, key) for key in replaced]
     results = []
     for name, peer in (("deltalake", DeltaTable), ("pyiceberg", IcebergTable)):
         with raw.scratch() as folder:
             table = peer(folder, everything)
             theirs = seconds_of(partial(list, map(table.replace, parts)))
-            batch = seconds_of(partial(table.replace, new))
-        for how, ours, other in (("one by one", one_by_one, theirs), ("at once", at_once, batch)):
-            what = f"replace {len(replaced)} of {len(keys):,} partitions {how}, against {name}"
-            results.append(Result(what, other / ours, "x speed", "none", True, _seconds(ours, other)))
+            batch = medians(ROUNDS, partial(table.replace, new))[0]
+        what = f"replace {len(replaced)} of {len(keys):,} partitions {{}}, against {name}"
+        results += [
+            Result(
+                what.format("one by one"), theirs / one_by_one,
+                "x speed", "none", True, _seconds(one_by_one, theirs),
+            ),
+            speed(what.format("at once"), at_once, batch, at_least=0.5, detail=_seconds(at_once, batch)),
+        ]  # fmt: skip
     return results
+
+
+def _replace_at_once(warehouse: Warehouse, keys: Sequence[PartitionKey], run_id: RunId) -> float:
+    warehouse.accept(keys, run_id)
+    return seconds_of(warehouse.load)
 
 
 def _load_one(warehouse: Warehouse, key: PartitionKey) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 
 from sealbook.errors import SealbookError
 from sealbook.load.staging import PART_BYTES, NotStaged, StagingTask, piece_count
@@ -15,6 +16,7 @@ from sealbook.raw import RawReader
 from sealbook.rows.units import Digest, Slice, Unit
 
 _PER_TASK = 250  # few enough that progress shows and a kill loses little
+_LEAST_PER_TASK = 50  # to start a task takes as long as to stage so many small ones
 _RECORDS_PER_TASK = 100_000
 # With fewer records a payload is hardly too large for one task; if it is all the same, it is only slow.
 _MAYBE_LARGE = 20_000
@@ -110,8 +112,10 @@ def _pieces(ordinal: int, order: Order, size: int, part_bytes: int) -> Iterator[
 def _bins(
     ordinals: Sequence[int], orders: Sequence[Order], contract: Contract, cores: int
 ) -> Iterator[StagingTask]:
-    # A small plan is spread over all cores; a large one into tasks of bounded size.
-    per_task = min(_PER_TASK, max(len(ordinals) // (4 * cores), 1))
+    # A small plan is spread over all cores, but not into tasks that cost more than their work; a large one
+    # into tasks of bounded size.
+    least = min(_LEAST_PER_TASK, ceil(len(ordinals) / cores))
+    per_task = min(_PER_TASK, max(len(ordinals) // (4 * cores), least))
     units: list[Unit] = []
     known: dict[int, str] = {}
     records = 0
