@@ -13,6 +13,7 @@ import yaml
 
 import sealbook
 from sealbook.extract.sources.demo import demo_configuration
+from tests.support.books import contents
 from tests.support.cli import SEALBOOK, run
 
 COMMANDS = ["run", "extract"]
@@ -51,12 +52,12 @@ def answer(book: Path, reply: str, *arguments: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_ten_years_are_refused_where_nobody_can_be_asked(book: Path, command: str) -> None:
-    before = sorted(book.rglob("*"))
+    before = contents(book)
     ran = run(command, *TEN_YEARS, cwd=book)
     assert ran.code == 2
     assert "that is much to fetch: 10,959 partitions of 3,653 days, 2016-01-01 … 2025-12-31" in ran.said
     assert "--yes" in ran.said
-    assert sorted(book.rglob("*")) == before
+    assert contents(book) == before
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -94,7 +95,7 @@ def test_a_day_that_has_not_begun_can_be_forced(book: Path) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_day_that_has_not_begun_is_refused(book: Path, command: str) -> None:
     today = datetime.now(UTC).date()
-    before = sorted(book.rglob("*"))
+    before = contents(book)
     ran = run(command, "--since", str(today), "--until", str(today + timedelta(days=2)), cwd=book)
     assert ran.code == 2
     assert f"2 days have not begun of {today} … {today + timedelta(days=2)}" in ran.said
@@ -103,4 +104,4 @@ def test_a_day_that_has_not_begun_is_refused(book: Path, command: str) -> None:
     ran = run(command, f"demo/c0/campaign_daily/{later}", cwd=book)
     assert ran.code == 2
     assert f"1 day has not begun of {later} … {later}" in ran.said
-    assert sorted(book.rglob("*")) == before
+    assert contents(book) == before

@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 from sealbook.extract.sources.demo import demo_configuration
 from sealbook.spark import session
-from tests.support.books import REMOVED, changed
+from tests.support.books import REMOVED, changed, contents
 from tests.support.cli import run
 from tests.support.ledger import PostgresqlServer
 from tests.support.s3 import S3Server
@@ -315,15 +315,6 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("Spark was started")
 
     monkeypatch.setattr(session, "spark_session", start)
-
-
-def contents(folder: Path) -> dict[str, bytes | None]:
-    """Return every file below a folder with its bytes, and every folder that has something in it."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() or any(path.iterdir())
-    }
 
 
 def check(mistake: Mistake, folder: Path) -> None:

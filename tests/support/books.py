@@ -91,3 +91,12 @@ def refused(file: Path) -> ConfigError:
         load_settings(file)
     assert sorted(file.parent.rglob("*")) == before
     return caught.value
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Return every file below a folder with its bytes, and every folder that is not empty."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() or any(path.iterdir())
+    }
