@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from sealbook.config import Settings, check_selection, find_query
+from sealbook.config import Settings, SourceSettings, check_selection, find_query
 from sealbook.config.documents import error_in
 from sealbook.errors import ConfigError, InvalidInput, Permanent, Unwritable
 from sealbook.model.keys import check_key
@@ -132,7 +133,7 @@ class _Readable(ABC):
         from sealbook.warehouse.part_files import PartFiles
 
         files = PartFiles(self.settings.warehouse)
-        return run_sql(text, self._reads.pointers, self.settings.sources, files, strict=strict, cut=cut)
+        return run_sql(text, self._reads.pointers, self._recorded_sources(), files, strict=strict, cut=cut)
 
     def coverage(
         self,
@@ -158,6 +159,14 @@ class _Readable(ABC):
         settings = self.settings.sources[query.source]
         return list(coverage_of(self._reads, settings, query, chosen, strict=strict, cut=cut))
 
+    def _recorded_sources(self) -> dict[str, SourceSettings]:
+        """Return the sources with the contracts by which accepted runs are read (R-WH-7)."""
+        as_recorded = self._reads.contracts.as_recorded
+        return {
+            name: replace(each, queries={query.name: as_recorded(query) for query in each.queries.values()})
+            for name, each in self.settings.sources.items()
+        }
+
     def _plan_read(
         self,
         query_name: str,
@@ -170,7 +179,7 @@ class _Readable(ABC):
     ) -> ReadPlan:
         from sealbook.read.plan import plan_read
 
-        query = find_query(self.settings.sources, query_name, source)
+        query = self._reads.contracts.as_recorded(find_query(self.settings.sources, query_name, source))
         return plan_read(self._reads.pointers, query, selection, columns=columns, strict=strict, cut=cut)
 
     def __enter__(self) -> Self:
@@ -262,13 +271,15 @@ class Book(_Readable):
     def plan_extract(self, selection: Selection) -> ExtractPlan:
         """Plan to fetch what is configured and chosen; ConfigError for what would fail in every partition.
 
-        Sources and the raw store are looked at, and nothing is written: the ledger is not even opened.
+        Sources and the raw store are looked at before the ledger is opened, which knows the contracts that
+        runs were accepted under. Nothing is written.
         """
         from sealbook.raw import RawStore
 
         plan = self.extraction.plan(selection)
         with self._place("raw"):
             RawStore.open(self.settings.raw).check()
+        self._check_columns(selection)
         return plan
 
     def plan_run(self, selection: Selection) -> ExtractPlan:
@@ -286,17 +297,28 @@ class Book(_Readable):
         if which not in list(Which):
             raise InvalidInput.of("which", which, f"one of {', '.join(Which)}")
         self.check(selection)
+        self._check_columns(selection)
         self._check_raw()
         return self.pipeline.validator.plan(selection, Which(which), dry_run=dry_run)
 
     def plan_load(self, selection: Selection, *, rebuild: bool = False) -> LoadPlan:
         """Plan to publish what is accepted; ConfigError if what that needs is not there."""
         self.check(selection)
+        self._check_columns(selection)
         plan = self.pipeline.loader.plan(selection, rebuild=rebuild)
         if plan.runs or plan.rebuild:
             self._check_raw()
             self._check_warehouse()
         return plan
+
+    def _check_columns(self, selection: Selection) -> None:
+        """Refuse columns that were changed under a schema_version that has accepted runs (R-WH-7)."""
+        from sealbook.validate.contracts import column_errors
+
+        for query in self.queries:
+            if selection.has_query(query.source, query.name):
+                for error in column_errors(self._reads.contracts, query):
+                    raise error
 
     def _check_raw(self) -> None:
         with self._place("raw"):

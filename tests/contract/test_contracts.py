@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import count
 
@@ -12,7 +12,10 @@ import pytest
 
 from sealbook.errors import NotFound
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.model import PartitionKey
 from sealbook.model.contract import Column, ColumnType, Contract, Query, Rule
+from sealbook.validate.contracts import column_errors
+from tests.support.ledger import accept, reject
 
 CONTRACT = Contract("clicks", "1", (Column("n", ColumnType.INT),), primary_key=("n",))
 STRICTER = replace(CONTRACT, rules=(Rule("positive", "n > 0", max_share=Decimal("0.29")),))
@@ -62,3 +65,51 @@ def test_versions_are_apart(ledger: Ledger) -> None:
     second = replace(CONTRACT, schema_version="2")
     ledger.contracts.put_in_force([query(CONTRACT, second)])
     assert [each.schema_version for each in ledger.reader.contracts.history()] == ["1", "2"]
+
+
+def test_the_contract_in_force_is_the_last_whatever_the_clock_says(ledger_url: str) -> None:
+    """R-STATE-11: a machine whose clock is days behind puts one into force all the same."""
+    with open_ledger(ledger_url, clock=lambda: NOW) as ledger:
+        ledger.contracts.put_in_force([query(CONTRACT)])
+    with open_ledger(ledger_url, clock=lambda: NOW - timedelta(days=8)) as behind:
+        behind.contracts.put_in_force([query(STRICTER)])
+        assert behind.contracts.put_in_force([query(STRICTER)]) == []
+        history = behind.reader.contracts.history("demo", "clicks")
+        assert [each.hash for each in history] == [CONTRACT.hash, STRICTER.hash]
+
+
+RESHAPED = [
+    replace(CONTRACT, columns=(Column("n", ColumnType.BIGINT),)),
+    replace(CONTRACT, columns=(Column("n", ColumnType.INT), Column("m", ColumnType.INT))),
+    replace(CONTRACT, columns=(Column("m", ColumnType.INT),), primary_key=()),
+    replace(CONTRACT, primary_key=()),
+]
+
+
+@pytest.mark.parametrize("edited", RESHAPED)
+def test_columns_are_fixed_once_a_run_is_accepted_under_them(ledger: Ledger, edited: Contract) -> None:
+    """R-WH-7: rules may change; for columns, before an acceptance there is nothing that they could harm."""
+    key = PartitionKey("demo", "acme", "clicks", date(2026, 1, 1))
+    ledger.contracts.put_in_force([query(CONTRACT)])
+    ledger.judge([reject(key, 1)])
+    recorded = ledger.reader.contracts
+    assert recorded.reshaped(query(edited)) == []
+    assert recorded.as_recorded(query(edited)) == query(edited)
+
+    ledger.judge([accept(key, 2)])
+    assert recorded.reshaped(query(edited)) == [CONTRACT]
+    assert recorded.as_recorded(query(edited)).contracts == {"1": CONTRACT}
+    assert recorded.reshaped(query(STRICTER)) == []
+    assert recorded.as_recorded(query(STRICTER)) == query(STRICTER)
+    [error] = column_errors(recorded, query(edited))
+    assert "runs were accepted under schema_version '1' with other columns" in str(error)
+    assert "schema_version of their own" in str(error.remedy)
+
+    newer = replace(edited, schema_version="2")
+    assert recorded.reshaped(query(CONTRACT, newer)) == []
+    alone = Query("demo", "clicks", "select", "2", {"2": newer})
+    assert recorded.reshaped(alone) == []
+    assert recorded.as_recorded(alone).contracts == {
+        "2": newer,
+        "1": CONTRACT,
+    }

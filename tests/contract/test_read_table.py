@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -317,3 +318,20 @@ def test_on_an_object_store(s3_url: str, tmp_path: Path) -> None:
         assert table.num_rows == 30
         assert book.sql(f"select * from {QUERY}").to_pylist() == table.to_pylist()
         assert book.sql(f"select count(*) n from {QUERY} where run_id = 'x'").to_pylist() == [{"n": 0}]
+
+
+def test_a_read_keeps_its_columns_when_the_contract_is_edited(ledger_url: str, tmp_path: Path) -> None:
+    """R-WH-7: whatever the configuration says by now, at a cut and in the present, by Arrow and by SQL."""
+    contracts = {version: CONTRACTS[version] for version in ("1", "2")}
+    with open_book(ledger_url, tmp_path / "warehouse", contracts) as book:
+        book.ledger.contracts.put_in_force(book.queries)
+        put(book, KEYS, run=1)
+        put(book, KEYS[:2], run=2, version="2")
+        book.ledger.pointers.create_cut("then")
+        before = {cut: book.table(QUERY, cut=cut) for cut in (None, "then")}
+    edited = {version: replace(each, columns=each.columns[:1]) for version, each in contracts.items()}
+    for now in (edited, {"2": edited["2"]}):
+        with open_book(ledger_url, tmp_path / "warehouse", {"1": contracts["1"], **now}) as later:
+            for cut, table in before.items():
+                assert later.table(QUERY, cut=cut).equals(table)
+                assert later.sql(f"select * from {QUERY}", cut=cut).column_names == table.column_names

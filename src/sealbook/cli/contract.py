@@ -10,10 +10,13 @@ from sealbook.cli.failure import ExitCode, report
 from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, message, show_json
 from sealbook.cli.selecting import selects
+from sealbook.errors import NotMigrated
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.config import Settings
+    from sealbook.errors import ConfigError
+    from sealbook.model.contract import Query
     from sealbook.model.selection import Selection
 
 app = typer.Typer(help="What raw partitions must hold to be accepted.", no_args_is_help=True)
@@ -36,7 +39,8 @@ _SHOW_EXAMPLES = """
 def check(ctx: typer.Context, settings: Settings, selection: Selection) -> None:
     """Check every contract, and every rule's expression with Spark's own parser.
 
-    Says what is wrong and where: file, field and line. Reads no data.
+    Columns are held against the contracts that runs were accepted under: new ones need a schema_version
+    of their own. Says what is wrong and where: file, field and line. Reads no data.
     """
     from sealbook.spark.session import spark_session
     from sealbook.validate.contracts import rule_errors
@@ -44,7 +48,10 @@ def check(ctx: typer.Context, settings: Settings, selection: Selection) -> None:
 
     queries = chosen_queries(settings, selection)
     spark = spark_session(settings.spark)
-    errors = [error for query in queries for error in rule_errors(spark, query)]
+    errors = [
+        *(error for query in queries for error in rule_errors(spark, query)),
+        *_column_errors(settings, queries),
+    ]
     for error in errors:
         report(error, debug=ctx.obj.debug)
     contracts = [contract for query in queries for contract in query.contracts.values()]
@@ -55,6 +62,19 @@ def check(ctx: typer.Context, settings: Settings, selection: Selection) -> None:
     )
     if errors:
         raise typer.Exit(ExitCode.WRONG_USAGE)
+
+
+def _column_errors(settings: Settings, queries: list[Query]) -> list[ConfigError]:
+    """Hold columns against the contracts that the ledger has accepted runs under, if there is one yet."""
+    from sealbook.ledger import open_ledger_reader
+    from sealbook.validate.contracts import column_errors
+
+    try:
+        with open_ledger_reader(settings.ledger) as ledger:
+            return [error for query in queries for error in column_errors(ledger.contracts, query)]
+    except NotMigrated as error:
+        message(f"Columns are not held against accepted runs: {error}.")
+        return []
 
 
 @app.command(epilog=_SHOW_EXAMPLES)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from sealbook.errors import NotFound
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.contract_tables import contract, contract_in_force
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.schema import wait_for_turn
+from sealbook.ledger.states.tables import attempt
+from sealbook.model import Outcome
 from sealbook.model.contract import Contract, Query
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -42,6 +45,39 @@ class ContractReader:
         if body is None:
             raise NotFound(f"no contract has the hash {digest}")
         return msgspec.json.decode(body, type=Contract)
+
+    def as_recorded(self, query: Query) -> Query:
+        """Return a query with the contracts by which its accepted runs are read, whatever it says by now.
+
+        The shape of a schema_version is fixed once a run is accepted under it (R-WH-7). Rules are those of
+        the query as it is given.
+        """
+        fixed = {each.schema_version: each for each in self._fixed(query)}
+        return replace(query, contracts={**query.contracts, **fixed}) if fixed else query
+
+    def reshaped(self, query: Query) -> list[Contract]:
+        """Return the recorded contracts with accepted runs that a query has in another shape."""
+        return [each for each in self._fixed(query) if each.schema_version in query.contracts]
+
+    def _fixed(self, query: Query) -> list[Contract]:
+        """Return the contracts with accepted runs that a query lacks, or has in another shape."""
+        of_query = (contract_in_force.c.source == query.source, contract_in_force.c.query_name == query.name)
+        in_order = (
+            select(contract_in_force.c.schema_version, contract.c.body)
+            .join(contract, contract.c.hash == contract_in_force.c.hash)
+            .where(*of_query)
+            .order_by(contract_in_force.c.since)
+        )
+        with self._database.read() as connection:
+            latest: dict[str, str] = dict(connection.execute(in_order).all())
+            recorded = [msgspec.json.decode(body, type=Contract) for body in latest.values()]
+            return [
+                each
+                for each in recorded
+                if (configured := query.contracts.get(each.schema_version)) is None
+                or configured.shape != each.shape
+                if _has_accepted(connection, query, each.schema_version)
+            ]
 
     def history(self, source: str | None = None, query_name: str | None = None) -> list[InForce]:
         """Return every contract that came into force, oldest first within its schema_version."""
@@ -74,7 +110,9 @@ class ContractWriter:
 
         def work(connection: Connection) -> list[InForce]:
             wait_for_turn(connection)  # validators that start together find the same change
-            at = self._clock.now(connection)
+            # Later than any before: the latest is the one in force, whatever a clock says (R-STATE-11).
+            last = connection.execute(select(func.max(contract_in_force.c.since))).scalar()
+            at = self._clock.now(connection, not_before=last and last + timedelta(microseconds=1))
             changed = [InForce(*name, at, given[name].hash) for name in _new(connection, given)]
             known = set(connection.execute(select(contract.c.hash)).scalars())
             for each in changed:
@@ -86,6 +124,16 @@ class ContractWriter:
             return changed
 
         return self._database.write(work)
+
+
+def _has_accepted(connection: Connection, query: Query, version: str) -> bool:
+    accepted = select(attempt.c.attempt).where(
+        attempt.c.source == query.source,
+        attempt.c.query_name == query.name,
+        attempt.c.schema_version == version,
+        attempt.c.outcome == Outcome.ACCEPTED.value,
+    )
+    return connection.execute(accepted.limit(1)).one_or_none() is not None
 
 
 def _new(connection: Connection, given: dict[tuple[str, str, str], Contract]) -> list[tuple[str, str, str]]:

@@ -140,6 +140,12 @@ class Contract:
                 )
 
     @property
+    def shape(self) -> tuple[object, ...]:
+        """What shapes artifacts: columns and their types, keys, the date column. All else is rules."""
+        columns = tuple((column.name, column.type) for column in self.columns)
+        return columns, self.primary_key, self.date_column
+
+    @property
     def hash(self) -> str:
         """A stable digest of everything that the contract says."""
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), default=_in_hash)

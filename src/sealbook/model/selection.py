@@ -121,6 +121,14 @@ class Selection:
         """Say whether a run is chosen."""
         return self.runs is None or run_id in self.runs
 
+    def has_query(self, source: str, query_name: str) -> bool:
+        """Say whether partitions of a query may be chosen, as far as names tell."""
+        if self.keys and all((key.source, key.query_name) != (source, query_name) for key in self.keys):
+            return False
+        return (self.source is None or source in self.source) and (
+            self.queries is None or query_name in self.queries
+        )
+
     def has_day(self, day: date) -> bool:
         """Say whether a day lies in the span."""
         return (self.since is None or day >= self.since) and (self.until is None or day <= self.until)

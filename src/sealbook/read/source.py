@@ -106,7 +106,7 @@ class _Request:
         with open_ledger_reader(settings.ledger) as ledger:
             plan = plan_read(
                 ledger.pointers,
-                query,
+                ledger.contracts.as_recorded(query),
                 selection,
                 columns=columns,
                 strict=self.strict,

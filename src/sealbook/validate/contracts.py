@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sealbook.config.documents import error_in
 from sealbook.errors import ConfigError, InvalidInput
+from sealbook.ledger.contracts import ContractReader
 from sealbook.model.contract import Contract, Query
 from sealbook.validate.names import CHECKS
 
@@ -52,6 +53,35 @@ def rule_errors(spark: SparkSession, query: Query) -> Iterator[ConfigError]:
                 yield found
 
 
+def column_errors(recorded: ContractReader, query: Query) -> Iterator[ConfigError]:
+    """Yield an error for each contract whose columns were changed after runs had been accepted under it."""
+    for before in recorded.reshaped(query):
+        version = before.schema_version
+        changes = ", ".join(_changes(before, query.contracts[version]))
+        yield _error(
+            query,
+            (version, "columns"),
+            f"runs were accepted under schema_version {version!r} with other columns: {changes}",
+            remedy="Put the columns back, and give the new ones a schema_version of their own. Rules can be"
+            " changed without one.",
+        )
+
+
+def _changes(before: Contract, after: Contract) -> Iterator[str]:
+    """Name what differs in the shape of two contracts."""
+    old, new = ({column.name: column.type for column in each.columns} for each in (before, after))
+    for name in {**old, **new}:
+        was, now = old.get(name, "absent"), new.get(name, "absent")
+        if was != now:
+            yield f"{name} was {was}, is {now}"
+    if old == new and list(old) != list(new):
+        yield f"the order was {', '.join(old)}"
+    if before.primary_key != after.primary_key:
+        yield f"the primary_key was {', '.join(before.primary_key) or 'none'}"
+    if before.date_column != after.date_column:
+        yield f"the date_column was {before.date_column or 'none'}"
+
+
 def _analysed(spark: SparkSession, query: Query, contract: Contract) -> Iterator[set[str] | ConfigError]:
     """Let Spark parse and resolve each rule of a contract; yield what it reads, or what is wrong with it."""
     from sealbook.spark.expressions import ContractRows
@@ -71,8 +101,10 @@ def _located(query: Query, contract: Contract, index: int, problem: str) -> Conf
     """Say what is wrong with a rule, and where that stands: a query that was made in code has no file."""
     rule = contract.rules[index]
     said = f"rule {rule.name} ({rule.expression!r}): {problem}"
-    version = contract.schema_version
+    return _error(query, (contract.schema_version, "rules", index, "expression"), said)
+
+
+def _error(query: Query, below: tuple[str | int, ...], said: str, remedy: str | None = None) -> ConfigError:
     if query.file is None:
-        return ConfigError(f"{query.source}/{query.name} contract {version!r}, {said}")
-    path = ("queries", query.name, "contracts", version, "rules", index, "expression")
-    return error_in(query.file, path, said)
+        return ConfigError(f"{query.source}/{query.name} contract {below[0]!r}, {said}", remedy=remedy)
+    return error_in(query.file, ("queries", query.name, "contracts", *below), said, remedy=remedy)
