@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -16,7 +17,21 @@ from sqlalchemy import make_url
 from sealbook.errors import InvalidInput, NotMigrated, Permanent
 from sealbook.ledger import Ledger, grant_roles, open_ledger
 from sealbook.ledger.roles import RIGHTS
+from sealbook.model import RunEvent, Status
+from sealbook.model.failures import ErrorClass
+from sealbook.model.partition_events import (
+    PartitionCancelled,
+    PartitionFailed,
+    PartitionHidden,
+    PartitionJudged,
+    PartitionPublished,
+    PartitionRequeued,
+    PartitionRolledBack,
+    PartitionSealed,
+    Stage,
+)
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
+from tests.support.pointers import staged
 
 ROLES = ("consumer", "extractor", "loader", "validator", "control")
 READERS = ("consumer", "extractor", "loader")
@@ -168,6 +183,68 @@ def test_what_each_role_may_write_past_our_code(granted: Granted) -> None:
                 connection.close()
         assert allowed == MAY_WRITE.get(role, set()), role
     assert granted.rows() == before
+
+
+OF_RUN = RunEvent.new(run_id(9), "StepStarted", "extract")
+OF_ANOTHER_ENGINE = RunEvent.new(run_id(9), "SomethingElse")
+SEALED = PartitionSealed(
+    key=KEY,
+    run_id=run_id(9),
+    schema_version="1",
+    record_count=1,
+    payload_bytes=1,
+    payload_sha256="0" * 64,
+    query_hash="0" * 64,
+    extracted_at=datetime(2026, 1, 2, tzinfo=UTC),
+)
+FAILED = PartitionFailed(
+    key=KEY, run_id=run_id(9), failed_stage=Stage.EXTRACT, error_class=ErrorClass.PERMANENT, error="e"
+)
+ANYBODY = (OF_RUN, OF_ANOTHER_ENGINE, SEALED.to_event(), FAILED.to_event())
+OWN: dict[str, RunEvent] = {
+    "PartitionJudged": PartitionJudged.of(accept(KEY, 9), 1).to_event(),
+    "PartitionPublished": PartitionPublished.of(staged(KEY, 9), 1, None).to_event(),
+    "PartitionHidden": PartitionHidden(key=KEY, run_id=run_id(9), status=Status.FAILED).to_event(),
+    "PartitionRequeued": PartitionRequeued(key=KEY, run_id=run_id(9), **WHO).to_event(),
+    "PartitionRolledBack": PartitionRolledBack(
+        key=KEY, run_id=run_id(9), from_run_id=run_id(8), schema_version="1", record_count=1, **WHO
+    ).to_event(),
+    "PartitionCancelled": PartitionCancelled(key=KEY, run_id=run_id(9), **WHO).to_event(),
+}
+MAY_TELL = {
+    "extractor": set[str](),
+    "validator": {"PartitionJudged"},
+    "loader": {"PartitionPublished", "PartitionHidden"},
+    "control": OWN.keys() - {"PartitionJudged"},  # a rollback moves the pointer too
+}
+
+
+def test_a_role_appends_only_the_kinds_of_event_that_are_its_own(granted: Granted) -> None:
+    """R-EVT-10: nobody tells of a verdict who cannot give one, and nothing of such a call is written."""
+    for role, may_tell in MAY_TELL.items():
+        with open_ledger(granted.url_as(role)) as ledger:
+            assert len(ledger.run_store.append_events(ANYBODY)) == len(ANYBODY)
+            for kind, event in OWN.items():
+                if kind in may_tell:
+                    ledger.run_store.append_event(event)
+                    continue
+                before = len(list(ledger.run_store.fetch_events(run_id(9))))
+                with pytest.raises(Permanent, match=f"permission denied to append {kind}"):
+                    ledger.run_store.append_events([RunEvent.new(run_id(9), f"By{role}{kind}"), event])
+                assert len(list(ledger.run_store.fetch_events(run_id(9)))) == before, (role, kind)
+    consumer = open_ledger(granted.url_as("consumer"))
+    with consumer, pytest.raises(Permanent, match="permission denied"):
+        consumer.run_store.append_event(OF_RUN)
+
+
+def test_nobody_gets_round_the_check_of_kinds(granted: Granted) -> None:
+    """R-EVT-10: the function behind it is not theirs to call, nor is the table theirs to write."""
+    for role in ROLES:
+        for statement in ("SELECT * FROM run_event_append_unchecked('[]')", "DELETE FROM run_event"):
+            with psycopg.connect(granted.url_as(role)) as connection:
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute(statement.encode())
+                connection.rollback()
 
 
 def test_granting_again_restores_exactly_the_rights(granted: Granted) -> None:
