@@ -203,7 +203,7 @@ FAILED = PartitionFailed(
 ANYBODY = (OF_RUN, OF_ANOTHER_ENGINE, SEALED.to_event(), FAILED.to_event())
 OWN: dict[str, RunEvent] = {
     "PartitionJudged": PartitionJudged.of(accept(KEY, 9), 1).to_event(),
-    "PartitionPublished": PartitionPublished.of(staged(KEY, 9), 1, None).to_event(),
+    "PartitionPublished": PartitionPublished.of(staged(KEY, 9), 1, None, again=False).to_event(),
     "PartitionHidden": PartitionHidden(key=KEY, run_id=run_id(9), status=Status.FAILED).to_event(),
     "PartitionRequeued": PartitionRequeued(key=KEY, run_id=run_id(9), **WHO).to_event(),
     "PartitionRolledBack": PartitionRolledBack(

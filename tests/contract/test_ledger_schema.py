@@ -360,7 +360,7 @@ def test_what_a_migration_reads_is_in_the_wheel() -> None:
         "0005_retired_run_removes.sql",
         "0005_run_event_append.sql",
         "0005_run_event_delete.sql",
-        "0007_run_event_append.sql",
+        "0008_run_event_append.sql",
     }
 
 

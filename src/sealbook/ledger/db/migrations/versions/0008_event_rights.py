@@ -7,8 +7,8 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 
 FUNCTION = Path(__file__).parents[1] / "functions" / f"{revision}_run_event_append.sql"
 
