@@ -38,7 +38,7 @@ from sealbook.extract.extractor import Extractor
 from sealbook.ledger.runs import RunWriter
 from sealbook.model.selection import Selection
 
-def fetch(extraction, plan, run_id, on_progress):
+def fetch(extraction, plan, run_id, on_progress, **_):
     [(name, keys)] = plan.keys.items()
     source = extraction._sources[name]
     extractor = Extractor(run_id, name, source.queries, extraction._raw_url, source.options, source.limits)

@@ -204,3 +204,14 @@ def test_roles_append_by_the_authority_only(postgresql: PostgresqlServer) -> Non
         control.run_store.projector().rebuild()
         control.run_store.retire_run(RUN, actor="olga", reason="old")
         assert control.run_store.get_snapshot(RUN) is None
+
+
+def test_what_is_told_again_of_a_retired_run_does_not_bring_it_back(ledger: Ledger) -> None:
+    """R-EVT-5: its keys are gone with its events, so it is stored anew; the run stays what it was."""
+    store = ledger.run_store
+    store.append_events(story())
+    store.retire_run(RUN, actor="olga", reason="old")
+    store.append_events(story())
+    store.projector().catch_up()
+    assert store.project_snapshot(RUN).status is RunStatus.COMPLETED
+    assert [run.snapshot.status for run in store.list_runs()] == [RunStatus.COMPLETED]

@@ -329,3 +329,25 @@ def test_counters_count_partitions_and_not_tellings(ledger: Ledger) -> None:
     )
     load(ledger)
     assert counted() == {"sealed": 2, "accepted": 1, "rejected": 1, "published": 1}
+
+
+def test_a_run_whose_work_could_not_begin_has_failed(ledger: Ledger) -> None:
+    """R-RUN-3: there is nothing to go on with; its step and its end say why."""
+    run = ledger.open_run()
+    ledger.runs.open_steps(Stage.EXTRACT, [run], [PLAN])
+    assert ledger.runs.fail_to_begin(run, "no Java") is RunStatus.FAILED
+    snapshot = ledger.run_store.project_snapshot(run)
+    assert (snapshot.status, snapshot.error, snapshot.inconsistent) == (RunStatus.FAILED, "no Java", ())
+    assert snapshot.steps["extract"].latest.error == "no Java"
+    assert ledger.runs.fail_to_begin(run, "no Java") is None
+
+
+def test_a_run_with_work_behind_it_goes_on_though_it_could_not_begin_again(ledger: Ledger) -> None:
+    """R-RUN-3: what was sealed, told or not, is judged and loaded as part of it."""
+    told, untold = extracted(ledger), ledger.open_run()
+    attempts = ledger.runs.open_steps(Stage.EXTRACT, [untold], [PLAN])
+    ledger.runs.close_steps(Stage.EXTRACT, attempts, "stopped")
+    for run in (told, untold):
+        ledger.runs.open_steps(Stage.EXTRACT, [run], [PLAN])
+        assert ledger.runs.fail_to_begin(run, "no Java") is None
+        assert ledger.run_store.project_snapshot(run).status is RunStatus.RUNNING

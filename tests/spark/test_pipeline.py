@@ -14,6 +14,7 @@ import sealbook
 from sealbook import Selection
 from sealbook.book import Book
 from sealbook.errors import ConfigError, IllegalMove, InvalidInput
+from sealbook.extract.extraction import Extraction
 from sealbook.extract.sources.demo import demo_configuration
 from sealbook.model import PartitionKey, RunStatus, StepStatus
 from sealbook.model.partition_events import PartitionFailed, Stage, read_fact
@@ -203,3 +204,19 @@ def test_the_side_that_cannot_write(book: Book, folder: Path) -> None:
         assert not hasattr(reader.ledger.pointers, "swap")
         assert not hasattr(reader.raw, "seal")
         assert not hasattr(reader.ledger.run_store, "append_event")
+
+
+def test_a_run_whose_job_could_not_start_has_failed(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-RUN-3: it does not stay RUNNING for ever; the error is that of the start."""
+
+    def no_session(*_: object) -> None:
+        raise ConfigError("Spark did not start")
+
+    monkeypatch.setattr(Extraction, "begin", no_session)
+    run_id = book.pipeline.open_run()
+    with pytest.raises(ConfigError, match="did not start"):
+        book.extract(DAYS, run_id=run_id)
+    snapshot = book.ledger.run_store.get_snapshot(run_id)
+    assert snapshot is not None
+    assert (snapshot.status, snapshot.error) == (RunStatus.FAILED, "Spark did not start")
+    assert snapshot.steps["extract"].status is StepStatus.FAILED

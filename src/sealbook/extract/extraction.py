@@ -38,6 +38,11 @@ class Extraction:
         check_sources(self._sources, plan.parts)
         return plan
 
+    def begin(self, plan: ExtractPlan) -> None:
+        """Start what a plan needs, if it has any work, so that a failure of that is told from one of the work."""
+        if plan.keys:
+            self._spark()
+
     def run(
         self,
         plan: ExtractPlan,

@@ -152,6 +152,26 @@ class RunWriter:
                 ended[run] = status
         return ended
 
+    def fail_to_begin(self, run_id: RunId, error: str) -> RunStatus | None:
+        """End a run whose first work could not begin, as there is nothing to go on with (R-RUN-3).
+
+        One that somebody has worked on before, or is at work on, goes on.
+        """
+
+        def work(connection: Connection) -> RunStatus | None:
+            lock_runs(connection, [run_id])
+            snapshot = _snapshot(connection, run_id)
+            attempts = sum(len(step.attempts) for step in snapshot.steps.values())
+            if snapshot.status.final or attempts > 1:
+                return None
+            status = run_end(_partitions(connection, run_id).values(), never_began=True)
+            if status is not None:
+                ended = [*_open_steps(snapshot, error), run_ended(run_id, status, error=error)]
+                append_new(connection, ended, self._clock.now(connection))
+            return status
+
+        return self._database.write(work, repeatable=True)
+
     def cancel_run(self, run_id: RunId, *, actor: str, reason: str) -> int:
         """Stop a run on purpose, and return how many of its partitions will not be done."""
         check_text("actor", actor)

@@ -67,13 +67,17 @@ class RunPartition:
             self.progress = Progress.SUPERSEDED
 
 
-def run_end(partitions: Iterable[RunPartition]) -> RunStatus | None:
+def run_end(partitions: Iterable[RunPartition], *, never_began: bool = False) -> RunStatus | None:
     """Return the status in which a run ends that set out to do these partitions; None while it goes on.
 
     CANCELLED if it was stopped on purpose, else COMPLETED if any partition was accepted, else FAILED. A run
-    of which nothing is known has not ended.
+    of which nothing is known has not ended; but one whose work could not begin has failed, if nothing of it
+    was done before: there is nothing to go on with.
     """
     accepted = cancelled = found = False
+    partitions = list(partitions)
+    if never_began and all(each.progress is Progress.PLANNED for each in partitions):
+        return RunStatus.FAILED
     for each in partitions:
         if not each.progress.ended:
             return None

@@ -18,7 +18,7 @@ from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.selection import Selection
 from sealbook.pipeline.found_seals import untold_seals
 from sealbook.pipeline.outcome import StageBatch
-from sealbook.pipeline.steps import Steps, steps_of
+from sealbook.pipeline.steps import Steps, reason, steps_of
 from sealbook.raw import RawMetadata, RawReader
 from sealbook.validate.plan import ValidatePlan
 from sealbook.validate.results import Result
@@ -62,6 +62,11 @@ class Pipeline:
                     f"run {run_id} has ended: nothing more is fetched as part of it",
                     remedy="Extract as a new run: leave out --run-id.",
                 )
+            try:
+                self.extraction.begin(plan)
+            except Exception as error:
+                self._ledger.runs.fail_to_begin(run_id, reason(error))
+                raise
             resumes = steps.attempts[run_id] > 1
             with closing(self.extraction.run(plan, run_id, on_progress, resumes=resumes)) as batches:
                 for batch in batches:

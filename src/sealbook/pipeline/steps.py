@@ -35,6 +35,11 @@ class Steps:
         self._projector.catch_up()
 
 
+def reason(error: BaseException) -> str:
+    """Return what a step says that was ended by an error, or by somebody who stopped it."""
+    return str(error) or type(error).__name__ if isinstance(error, Exception) else "stopped"
+
+
 @contextmanager
 def steps_of(
     ledger: Ledger,
@@ -55,8 +60,7 @@ def steps_of(
         steps.record()
         yield steps
     except BaseException as error:
-        reason = str(error) or type(error).__name__ if isinstance(error, Exception) else "stopped"
-        ledger.runs.close_steps(stage, attempts, reason)
+        ledger.runs.close_steps(stage, attempts, reason(error))
         raise
     else:
         ledger.runs.close_steps(stage, attempts)
