@@ -39,7 +39,7 @@ class Extraction:
         return plan
 
     def begin(self, plan: ExtractPlan) -> None:
-        """Start what a plan needs, if it has any work, so that a failure of that is told from one of the work."""
+        """Start what a plan needs if it has any work, so that this fails before the work begins."""
         if plan.keys:
             self._spark()
 
