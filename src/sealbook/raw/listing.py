@@ -91,8 +91,9 @@ def _run_files(path: str, files: Callable[[], Mapping[str, Entry]]) -> RunFiles 
 
 
 def _below_each(storage: Storage, directories: Iterable[str]) -> Iterator[Branch]:
-    """List directory after directory, several at once: a listing is mostly a wait for the storage."""
-    for found in ahead(partial(_listed_below, storage), directories, at_once=_LISTINGS):
+    """List directory after directory, several at once where a listing is mostly a wait for the storage."""
+    at_once = _LISTINGS if storage.folder is None else 1  # threads would only stand in each other's way
+    for found in ahead(partial(_listed_below, storage), directories, at_once=at_once):
         yield from found
 
 
