@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from bench.harness import Result, seconds_of
 from bench.slow_s3 import SlowS3, slow_s3, waiting
 from sealbook.book import Book
-from sealbook.config import Settings, SourceSettings, SparkSettings
+from sealbook.config import RetentionSettings, Settings, SourceSettings, SparkSettings
 from sealbook.model import PartitionKey
 from sealbook.model.selection import Selection
 from tests.support.extraction import FIRST_DAY, demo_keys, demo_queries
@@ -83,6 +83,7 @@ def _settings(folder: Path, name: str, store: str) -> Settings:
         warehouse=f"{store}/warehouse",
         sources={"demo": source},
         spark=SparkSettings(master="local[2]"),
+        retention=RetentionSettings(f"{store}/archive"),
     )
 
 

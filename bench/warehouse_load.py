@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from bench.warehouse_peers import forget
 from sealbook.book import Book
-from sealbook.config import Settings, SourceSettings, SparkSettings
+from sealbook.config import RetentionSettings, Settings, SourceSettings, SparkSettings
 from sealbook.extract.job import extract
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.load.loader import Loader
@@ -80,6 +80,7 @@ class Warehouse:
                 warehouse=str(self.folder / "warehouse"),
                 sources={"demo": source},
                 spark=SparkSettings(),
+                retention=RetentionSettings(str(self.folder / "archive")),
             )
         )
         self._swap = self.book.ledger.pointers.swap

@@ -17,7 +17,9 @@ from sealbook.model.run_snapshot import RunStatus
 from sealbook.model.step_events import run_ended, run_started, step_started
 from tests.support.books import write_book
 from tests.support.cli import SEALBOOK, interruptible, run
+from tests.support.ledger import KEY
 from tests.support.runs import new_run_id
+from tests.support.validation import accept
 
 
 @pytest.fixture
@@ -125,3 +127,52 @@ def test_export_wants_a_new_folder(book: Path, run_id: RunId) -> None:
     assert (exported.code, exported.out) == (0, "")
     assert list((book / "log").glob("bucket=*/part-00000.parquet"))
     assert run_id
+
+
+@pytest.fixture
+def ended(book: Path) -> RunId:
+    """A run that has judged a partition, and ended."""
+    begun = new_run_id()
+    with sealbook.open(book) as opened:
+        opened.ledger.run_store.append_event(run_started(begun))
+        opened.ledger.judge([accept(KEY, begun, 10)])
+        opened.ledger.run_store.append_event(run_ended(begun, RunStatus.COMPLETED))
+    return begun
+
+
+def test_retired_runs_are_found_in_the_archive(book: Path, run_id: RunId, ended: RunId) -> None:
+    """What a user asks for is the same before and after; a run that goes on stays."""
+    questions = (("events", ended), ("state", "history", str(KEY)), ("ledger", "verify"))
+
+    def answers() -> list[tuple[int, str, str]]:
+        ran = [run(*question, cwd=book) for question in questions]
+        return [(each.code, each.out, each.said) for each in ran]
+
+    before = answers()
+    assert "differences: 0" in before[2][2]
+    due = run("events", "retire", "--older-than", "0d", "--dry-run", "--format", "json", cwd=book)
+    assert [(each["run_id"], each["became"]) for each in due.json] == [(run_id, "open"), (ended, "due")]
+    assert "Would retire 1 run, 3 events; not ended: 1" in due.said
+    assert answers() == before
+
+    done = run("events", "retire", "--older-than", "0d", "--reason", "old", cwd=book)
+    assert (done.code, "Retired 1 run, 3 events; not ended: 1" in done.said) == (0, True)
+    assert ended in done.out
+    assert answers() == before
+    assert [each["runId"] for each in run("runs", "--format", "json", cwd=book).json] == [run_id]
+    assert list((book / "archive").glob(f"run_id={ended}/*.parquet"))
+
+
+def test_retention_is_a_setting(book: Path, ended: RunId) -> None:
+    """Without one, the command says so and does nothing; a cron job needs no options."""
+    unset = run("events", "retire", cwd=book)
+    assert (unset.code, unset.out) == (2, "")
+    assert "no retention is configured" in unset.said
+    assert run("events", "retire", "--older-than", "soon", cwd=book).code == 2
+
+    settings = book / "sealbook.yaml"
+    settings.write_text(settings.read_text() + "retention: {events: 0d, archive: old_runs}\n")
+    assert "Retired 1 run" in run("events", "retire", cwd=book).said
+    assert list((book / "old_runs").glob(f"run_id={ended}/*.json"))
+    settings.write_text(settings.read_text().replace("old_runs", "raw"))
+    assert "a folder or prefix of its own" in run("events", "retire", cwd=book).said

@@ -12,7 +12,7 @@ import pyarrow as pa
 import yaml
 
 from sealbook.book import Book
-from sealbook.config import Settings, SourceSettings, SparkSettings
+from sealbook.config import RetentionSettings, Settings, SourceSettings, SparkSettings
 from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Column, ColumnType, Contract, Query
@@ -59,6 +59,7 @@ def open_book(
             warehouse=str(warehouse),
             sources={SOURCE: source},
             spark=SparkSettings(),
+            retention=RetentionSettings(str(Path(warehouse).parent / "archive")),
         )
     )
 

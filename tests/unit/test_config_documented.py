@@ -21,6 +21,7 @@ PLACES: dict[type[msgspec.Struct], str] = {
     loading.SourceSection: "sources.NAME",
     loading.LimitsSection: "sources.NAME.limits",
     loading.SparkSection: "spark",
+    loading.RetentionSection: "retention",
     catalogue.CatalogueFile: "catalogue",
     catalogue.QuerySection: "queries.NAME",
     catalogue.ContractSection: CONTRACT,

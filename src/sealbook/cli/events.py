@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +13,12 @@ from sealbook.cli.groups import DefaultGroup
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, message, show_json
+from sealbook.cli.retire import RETIRE_EXAMPLES, retire
 from sealbook.errors import NotFound
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
+    from sealbook.book import Book
     from sealbook.ledger.events import RunStore
     from sealbook.model import RunEvent
 
@@ -53,11 +56,12 @@ def show(
     """
     with open_book(ctx) as book:
         store = book.ledger.run_store
-        if not store.fetch_events(run_id, limit=1):
+        archived = _archived(book, run_id)
+        if not archived and not store.fetch_events(run_id, limit=1):
             if not follow:
                 raise NotFound(f"there is no run {run_id}", remedy="`sealbook runs` lists the runs.")
             message(f"There is no event of run {run_id} yet; Ctrl-C ends the wait.")
-        events = store.follow_run(run_id) if follow else _all(store, run_id)
+        events = chain(archived, store.follow_run(run_id) if follow else _all(store, run_id))
         wanted = (event for event in events if not types or event.event_type in types)
         if form is Format.TABLE:
             found = False
@@ -90,6 +94,20 @@ def export(
         for written in export_log(book.ledger.run_store, to):
             show_progress(written)
     message(f"Wrote {counted(written, 'event')} to {to}")
+
+
+app.command(epilog=RETIRE_EXAMPLES)(retire)
+
+
+def _archived(book: Book, run_id: str) -> list[RunEvent]:
+    """Return what the archive has of a run, in the order of numbers."""
+    retirements = book.ledger.run_store.retirements(run_id)
+    if not retirements:
+        return []
+    from sealbook.status.archive import RunArchive, Span
+
+    archive = RunArchive(book.settings.retention.archive)
+    return [event for each in retirements for event in archive.events(Span.of(each))]
 
 
 def _all(store: RunStore, run_id: str) -> Iterator[RunEvent]:

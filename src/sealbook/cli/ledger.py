@@ -90,14 +90,17 @@ def grant(
 def verify(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
     """Build every state and pointer again from the log alone, and compare them with the tables.
 
+    Runs that were retired are read from the archive.
     The exit code is 1 if there is any difference. Nothing is changed.
     """
     from sealbook.cli.table import Column
+    from sealbook.status.archive import RunArchive
     from sealbook.status.verify import LogDifference, Verified, verify_ledger
 
     verified = Verified()
     with open_book(ctx) as book:
-        differences = list(verify_ledger(book.ledger.reader, verified))
+        archive = RunArchive(book.settings.retention.archive)
+        differences = list(verify_ledger(book.ledger.reader, verified, archive))
     columns: list[Column[LogDifference]] = [
         Column("partition", lambda each: each.key),
         Column("field", lambda each: each.field, style=lambda _: "red"),
@@ -108,7 +111,7 @@ def verify(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
         show_json(map(flat, differences))
     elif differences:
         show(differences, columns, form)
-    passed_over = f"; passed over, as the log of their runs was retired: {verified.retired:,}"
+    passed_over = f"; passed over, as a run of theirs is in neither log nor archive: {verified.retired:,}"
     message(
         f"Verified {counted(verified.partitions, 'partition')}; differences: {len(differences):,}"
         + (passed_over if verified.retired else "")

@@ -5,9 +5,7 @@ Here hyphens leave customer ids (R-KEY-2).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Annotated, TypeVar
 
 import typer
@@ -20,8 +18,6 @@ from sealbook.model.keys import normalise_customer_id
 T = TypeVar("T")
 
 KEY_FORM = "SOURCE/CUSTOMER_ID/QUERY_NAME/YYYY-MM-DD"
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60}
-_SPAN = re.compile(r"([0-9]{1,5})([dhm])")
 
 
 def parsed_by(parse: Callable[[str], T]) -> Callable[[str | T], T]:
@@ -42,14 +38,6 @@ def parse_key(text: str) -> PartitionKey:
     """Read a key as a person types it: its customer id may have hyphens."""
     parts = text.split("/")
     return PartitionKey.parse("/".join([*parts[:1], *map(normalise_customer_id, parts[1:2]), *parts[2:]]))
-
-
-def parse_span(name: str, text: str) -> timedelta:
-    """Read a span of time, such as 7d, 12h or 30m; an error names the option."""
-    match = _SPAN.fullmatch(text)
-    if match is None:
-        raise InvalidInput.of(name, text, "a number of days, hours or minutes, such as 7d, 12h or 30m")
-    return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
 
 
 def user_name() -> str:

@@ -16,13 +16,13 @@ from sealbook.cli.options import (
     KeyArgument,
     LimitOption,
     RunIdOption,
-    parse_span,
 )
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, cell, print_table
 from sealbook.errors import NotFound
 from sealbook.model.keys import AHEAD_REMEDY, is_ahead, why_ahead
+from sealbook.model.spans import parse_span
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:

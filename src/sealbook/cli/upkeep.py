@@ -8,10 +8,11 @@ import typer
 
 from sealbook.cli.failure import ExitCode
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import DryRunOption, FormatOption, parse_span
+from sealbook.cli.options import DryRunOption, FormatOption
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, print_table
+from sealbook.model.spans import parse_span
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:

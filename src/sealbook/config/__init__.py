@@ -3,6 +3,7 @@
 from sealbook.config.loading import FILE_NAME, find_settings, load_settings
 from sealbook.config.settings import (
     Limits,
+    RetentionSettings,
     Settings,
     SourceOptions,
     SourceSettings,
@@ -15,6 +16,7 @@ from sealbook.config.settings import (
 __all__ = [
     "FILE_NAME",
     "Limits",
+    "RetentionSettings",
     "Settings",
     "SourceOptions",
     "SourceSettings",

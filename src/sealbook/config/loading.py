@@ -13,10 +13,18 @@ import msgspec
 
 from sealbook.config.catalogue import load_catalogue
 from sealbook.config.documents import Place, convert, read_document
-from sealbook.config.settings import Limits, Settings, SourceOptions, SourceSettings, SparkSettings
+from sealbook.config.settings import (
+    Limits,
+    RetentionSettings,
+    Settings,
+    SourceOptions,
+    SourceSettings,
+    SparkSettings,
+)
 from sealbook.config.urls import ledger_url, storage_url
 from sealbook.errors import ConfigError
 from sealbook.model.keys import check_customer_id, check_name, normalise_customer_id
+from sealbook.model.spans import parse_span
 
 FILE_NAME = "sealbook.yaml"
 
@@ -49,6 +57,13 @@ class SparkSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     config: dict[str, Any] = {}
 
 
+class RetentionSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`retention`."""
+
+    events: str | None = None
+    archive: str = "archive"
+
+
 class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The top of `sealbook.yaml`."""
 
@@ -57,6 +72,7 @@ class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     warehouse: str = "warehouse"
     sources: dict[str, Any] = {}
     spark: SparkSection = SparkSection()
+    retention: RetentionSection = RetentionSection()
 
 
 def find_settings(path: str | os.PathLike[str] | None = None) -> Path:
@@ -98,7 +114,21 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
         },
         file=file,
         spark=SparkSettings(settings.spark.master, dict(_spark_config(settings.spark, top / "spark"))),
+        retention=_retention(settings.retention, root, top / "retention", {raw, warehouse}),
     )
+
+
+def _retention(section: RetentionSection, root: Path, place: Place, taken: set[str]) -> RetentionSettings:
+    archive = storage_url(section.archive, root, place / "archive")
+    if archive in taken:
+        raise (place / "archive").error(
+            "the archive is where raw partitions or artifacts are",
+            remedy="Give it a folder or prefix of its own.",
+        )
+    if section.events is None:
+        return RetentionSettings(archive)
+    with (place / "events").named():
+        return RetentionSettings(archive, parse_span("events", section.events))
 
 
 def _source(name: str, document: object, root: Path, place: Place) -> SourceSettings:

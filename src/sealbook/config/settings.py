@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
 from sealbook.errors import ConfigError, InvalidInput
@@ -54,6 +55,15 @@ class SparkSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """How long the log keeps the events of runs that have ended, and where they are kept afterwards."""
+
+    archive: str = "archive"
+    events: timedelta | None = None
+    """None: for ever."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """A whole `sealbook.yaml`. Folders are absolute paths; other places are URLs."""
 
@@ -63,6 +73,7 @@ class Settings:
     warehouse: str
     sources: Mapping[str, SourceSettings]
     spark: SparkSettings
+    retention: RetentionSettings = RetentionSettings()
     file: Path | None = None
     """Where all this was read, for errors found later."""
 

@@ -7,10 +7,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, false, func, or_, select
 
+from sealbook.ledger.db.bulk import encode_rows, given_rows
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import stream
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.events.facts import PartitionRun, is_kind, last_failures, told_sealed
+from sealbook.ledger.events.port import FeedEvent
+from sealbook.ledger.events.retention import beginnings
 from sealbook.ledger.events.rows import SELECT_EVENTS, event_from_row
 from sealbook.ledger.events.tables import retired_run, run_event
 from sealbook.ledger.states.selecting import among
@@ -34,20 +37,25 @@ class PartitionLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def all_events(self) -> Iterator[RunEvent]:
+    def feed(self) -> Iterator[FeedEvent]:
         """Stream the events of every partition, partition by partition, each in the order of commits."""
         return stream(self._database, _IN_ORDER, _event)
 
     def events(self, key: PartitionKey) -> list[RunEvent]:
         """Return the events of one partition, in the order of commits."""
+        return [each.event for each in self.feed_of(key)]
+
+    def feed_of(self, key: PartitionKey) -> list[FeedEvent]:
+        """Return the events of one partition, in the order of commits, each with its position."""
         query = _IN_ORDER.where(run_event.c.partition == str(key))
         with self._database.read() as connection:
-            return [event_from_row(row) for row in connection.execute(query)]
+            return [_event(*row) for row in connection.execute(query)]
 
     def last_failures(self, selection: Selection) -> Iterator[tuple[PartitionKey, LastFailure]]:
         """Stream the partitions that are chosen whose last attempt failed, in key order, and how it did."""
         asked = self._asked(selection)
-        for event in stream(self._database, last_failures(*asked), _event):
+        for each in stream(self._database, last_failures(*asked), _event):
+            event = each.event
             fact = read_fact(event)
             if isinstance(fact, PartitionFailed) and event.persisted_at and selection.matches(fact.key):
                 yield fact.key, fact.seen(event.persisted_at)
@@ -78,20 +86,26 @@ class PartitionLog:
         return found
 
     def untold_seals(self, runs: Iterable[PartitionRun]) -> list[PartitionRun]:
-        """Return those of some sealed runs of partitions that no PartitionSealed tells of, in their order."""
+        """Return those of some sealed runs of partitions that no PartitionSealed tells of, in their order.
+
+        What a retired run had to tell, it told: its events are gone from the log.
+        """
         found = list(runs)
         with self._database.read() as connection:
             told = told_sealed(connection, found)
-        return [each for each in found if each not in told]
+            begins = beginnings(connection, {str.__str__(run_id) for _, run_id in found})
+        return [
+            each for each in found if each not in told and not begins[str.__str__(each[1])].last_event_seq
+        ]
 
-    def retired(self) -> set[PartitionKey]:
-        """Return the partitions of which a run was retired: the log does not say all of them any more."""
-        query = select(*(attempt.c[name] for name in KEY)).join(
-            retired_run, retired_run.c.run_id == attempt.c.run_id
-        )
+    def judged_in(self, runs: Iterable[str]) -> set[PartitionKey]:
+        """Return the partitions that were judged in any of these runs."""
+        given = given_rows(self._database.dialect, [retired_run.c.run_id])
+        query = select(*(attempt.c[name] for name in KEY)).join(given, given.c.run_id == attempt.c.run_id)
+        rows = encode_rows({"run_id": run_id} for run_id in runs)
         with self._database.read() as connection:
-            return {PartitionKey(*row) for row in connection.execute(query.distinct())}
+            return {PartitionKey(*row) for row in connection.execute(query.distinct(), rows)}
 
 
-def _event(*row: Any) -> RunEvent:
-    return event_from_row(row)
+def _event(*row: Any) -> FeedEvent:
+    return FeedEvent(row[0], event_from_row(row))

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sealbook.errors import ConfigError, NotFound
 from sealbook.ledger.events import EventFeed, FeedEvent
 from sealbook.model import RunEvent, RunSnapshot, fold_all
 from sealbook.spark.tasks import run_tasks
+from sealbook.status.event_rows import SCHEMA, event_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,20 +27,6 @@ BUCKETS = 16
 
 _PAGE = 10_000
 _BUCKET = "bucket={:03}"
-
-_SCHEMA = pa.schema(
-    [
-        pa.field("position", pa.int64(), nullable=False),
-        pa.field("run_id", pa.string(), nullable=False),
-        pa.field("run_seq", pa.int64(), nullable=False),
-        pa.field("event_type", pa.string(), nullable=False),
-        pa.field("step_id", pa.string()),
-        pa.field("logical_attempt_id", pa.string()),
-        pa.field("emitted_at", pa.timestamp("us", tz="UTC"), nullable=False),
-        pa.field("persisted_at", pa.timestamp("us", tz="UTC"), nullable=False),
-        pa.field("event", pa.string(), nullable=False),
-    ]
-)
 
 
 def export_log(feed: EventFeed, folder: Path, *, buckets: int = BUCKETS) -> Iterator[int]:
@@ -57,8 +43,8 @@ def export_log(feed: EventFeed, folder: Path, *, buckets: int = BUCKETS) -> Iter
                 if bucket not in writers:
                     path = folder / _BUCKET.format(bucket) / "part-00000.parquet"
                     path.parent.mkdir()
-                    writers[bucket] = files.enter_context(pq.ParquetWriter(path, _SCHEMA, compression="zstd"))
-                writers[bucket].write_table(pa.Table.from_pylist(rows, _SCHEMA))
+                    writers[bucket] = files.enter_context(pq.ParquetWriter(path, SCHEMA, compression="zstd"))
+                writers[bucket].write_table(event_table(rows))
             position = page[-1].position
             written += len(page)
             yield written
@@ -97,21 +83,8 @@ def _make_empty(folder: Path) -> None:
         raise ConfigError(f"{folder} is not empty", remedy="Export to a new folder.")
 
 
-def _dealt(page: Iterable[FeedEvent], buckets: int) -> dict[int, list[dict[str, object]]]:
-    dealt: dict[int, list[dict[str, object]]] = defaultdict(list)
+def _dealt(page: Iterable[FeedEvent], buckets: int) -> dict[int, list[FeedEvent]]:
+    dealt: dict[int, list[FeedEvent]] = defaultdict(list)
     for each in page:
-        event = each.event
-        dealt[crc32(event.run_id.encode()) % buckets].append(
-            {
-                "position": each.position,
-                "run_id": event.run_id,
-                "run_seq": event.run_seq,
-                "event_type": event.event_type,
-                "step_id": event.step_id,
-                "logical_attempt_id": event.logical_attempt_id,
-                "emitted_at": event.emitted_at,
-                "persisted_at": event.persisted_at,
-                "event": event.to_json(),
-            }
-        )
+        dealt[crc32(each.event.run_id.encode()) % buckets].append(each)
     return dealt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import groupby
@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 from sealbook.errors import IllegalMove, InvalidInput
 from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.events import FeedEvent, RetiredRun
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey, PartitionState, RunEvent, RunId
-from sealbook.model.partition_events import read_fact
+from sealbook.model.partition_events import FACT_TYPES, read_fact
 from sealbook.model.partition_fold import FoldedPartition, fold_fact
 from sealbook.model.publication import Pointer, PointerStatus
 from sealbook.model.selection import Selection
+from sealbook.status.archive import RunArchive, Span
 
 _STATE = tuple(name for name in PartitionState._fields if name not in KEY)
 _POINTER = ("run_id", "schema_version")
@@ -39,7 +41,7 @@ class Verified:
 
     partitions: int = 0
     retired: int = 0
-    """Partitions that were passed over, as runs of theirs were retired from the log."""
+    """Partitions that were passed over, as runs of theirs were retired, and are not in the archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,53 +51,91 @@ class _Tables:
     hold: RunId | None = None
 
 
-def verify_ledger(ledger: LedgerReader, progress: Verified | None = None) -> Iterator[LogDifference]:
-    """Yield every difference between the tables and the log; the ledger may be written to meanwhile."""
+def verify_ledger(
+    ledger: LedgerReader, progress: Verified | None = None, archive: RunArchive | None = None
+) -> Iterator[LogDifference]:
+    """Yield every difference between the tables and the log; the ledger may be written to meanwhile.
+
+    The log is what the ledger has, and what the archive has of the runs that were retired.
+    """
     seen = Verified() if progress is None else progress
-    retired = ledger.partition_log.retired()
-    for key, events, tables in _merged(ledger):
-        if key in retired:
+    retirements = ledger.run_store.retirements()
+    archived = {each: _archived_facts(archive, each) for each in retirements}
+    unknown = ledger.partition_log.judged_in(each.run_id for each, facts in archived.items() if facts is None)
+    for key, events, tables in _merged(ledger, filter(None, archived.values())):
+        if key in unknown:
             seen.retired += 1
             continue
         seen.partitions += 1
         if any(_compared(key, events, tables)):
-            yield from _looked_again(ledger, key)
+            yield from _looked_again(ledger, archive, key)
 
 
-def _merged(ledger: LedgerReader) -> Iterator[tuple[PartitionKey, list[RunEvent], _Tables]]:
+def _archived_facts(archive: RunArchive | None, retired: RetiredRun) -> Iterator[FeedEvent] | None:
+    """Return the facts about partitions that a retirement took out of the log; None if they are lost."""
+    segment = None if archive is None else archive.find(Span.of(retired))
+    if archive is None or segment is None:
+        return None
+    events = archive.read(segment)
+    return (each for each in events if each.event.partition and each.event.event_type in FACT_TYPES)
+
+
+def _merged(
+    ledger: LedgerReader, archived: Iterable[Iterator[FeedEvent]]
+) -> Iterator[tuple[PartitionKey, list[RunEvent], _Tables]]:
     """Yield each partition that log or tables know, in key order, with what both say of it."""
-    streams: list[Iterator[tuple[PartitionKey, RunEvent | PartitionState | Pointer | RunId]]] = [
-        ((PartitionKey.parse(event.partition or ""), event) for event in ledger.partition_log.all_events()),
+    streams: list[Iterator[tuple[PartitionKey, FeedEvent | PartitionState | Pointer]]] = [
+        *map(_by_key, (ledger.partition_log.feed(), *archived)),
         ((state.key, state) for state in ledger.states(Selection())),
         ((pointer.key, pointer) for pointer in ledger.pointers.open_pointers()),
-        ledger.holds(),
     ]
     for key, found in groupby(merge(*streams, key=itemgetter(0)), key=itemgetter(0)):
-        events: list[RunEvent] = []
-        tables = _Tables(PartitionState.pending(key))
+        events: list[FeedEvent] = []
+        tables = _Tables(PartitionState.pending(key), None)
         for _, each in found:
-            if isinstance(each, RunEvent):
+            if isinstance(each, FeedEvent):
                 events.append(each)
             elif isinstance(each, PartitionState):
                 tables = replace(tables, state=each)
-            elif isinstance(each, Pointer):
-                tables = replace(tables, pointer=each)
             else:
-                tables = replace(tables, hold=each)
-        yield key, events, tables
+                tables = replace(tables, pointer=each)
+        yield key, _in_order(events), tables
 
 
-def _looked_again(ledger: LedgerReader, key: PartitionKey) -> Iterator[LogDifference]:
+def _by_key(
+    log: Iterator[FeedEvent],
+) -> Iterator[tuple[PartitionKey, FeedEvent | PartitionState | Pointer]]:
+    return ((PartitionKey.parse(each.event.partition or ""), each) for each in log)
+
+
+def _in_order(events: Iterable[FeedEvent]) -> list[RunEvent]:
+    """Return events in the order of commits, each once: a run may have been retired while it was read."""
+    by_position = {each.position: each.event for each in events}
+    return [by_position[position] for position in sorted(by_position)]
+
+
+def _looked_again(
+    ledger: LedgerReader, archive: RunArchive | None, key: PartitionKey
+) -> Iterator[LogDifference]:
     """Compare one partition by itself, at a moment at which its log did not move."""
     for _ in range(_LOOKS):
-        events = ledger.partition_log.events(key)
+        events = _events_of(ledger, archive, key)
         latest = ledger.pointers.pointer(key)
         pointer = latest if latest is not None and latest.status is PointerStatus.AVAILABLE else None
-        hold = dict(ledger.holds(Selection(keys=[key]))).get(key)
-        tables = _Tables(ledger.state(key), pointer, hold)
-        if len(ledger.partition_log.events(key)) == len(events):
+        tables = _Tables(ledger.state(key), pointer)
+        if len(_events_of(ledger, archive, key)) == len(events):
             yield from _compared(key, events, tables)
             return
+
+
+def _events_of(ledger: LedgerReader, archive: RunArchive | None, key: PartitionKey) -> list[RunEvent]:
+    """Return all that the log and the archive say of a partition; what counts is of runs that judged it."""
+    events = ledger.partition_log.feed_of(key)
+    for run_id in {attempt.run_id for attempt in ledger.attempts(key)}:
+        for retired in ledger.run_store.retirements(run_id):
+            facts = _archived_facts(archive, retired) or ()
+            events += [each for each in facts if each.event.partition == str(key)]
+    return _in_order(events)
 
 
 def _compared(key: PartitionKey, events: list[RunEvent], tables: _Tables) -> Iterator[LogDifference]:

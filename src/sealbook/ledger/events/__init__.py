@@ -4,7 +4,7 @@ from sealbook.ledger.events.lag import PROJECTOR_LAG_HIGH, Lag
 from sealbook.ledger.events.port import AppendResult, Backlog, EventFeed, FeedEvent, RunStore, Watch
 from sealbook.ledger.events.projector import Projection, Projector, Resyncing
 from sealbook.ledger.events.reader import RunStoreReader
-from sealbook.ledger.events.retention import RetiredRun
+from sealbook.ledger.events.retention import QuietRun, RetiredRun
 from sealbook.ledger.events.snapshots import ProjectedRun, RunSnapshots
 from sealbook.ledger.events.store import SqlRunStore
 from sealbook.ledger.events.watch import Polling
@@ -20,6 +20,7 @@ __all__ = [
     "ProjectedRun",
     "Projection",
     "Projector",
+    "QuietRun",
     "Resyncing",
     "RetiredRun",
     "RunSnapshots",

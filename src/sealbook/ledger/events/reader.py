@@ -7,13 +7,15 @@ from contextlib import AbstractContextManager
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.queries import stream
 from sealbook.ledger.events import snapshots
 from sealbook.ledger.events.feed import fetch_feed, measure_backlog
 from sealbook.ledger.events.port import PAGE, Backlog, FeedEvent, Watch
 from sealbook.ledger.events.replay import replay
-from sealbook.ledger.events.retention import beginning
-from sealbook.ledger.events.rows import read_events
+from sealbook.ledger.events.retention import RetiredRun, beginning, retirements
+from sealbook.ledger.events.rows import SELECT_EVENTS, event_from_row, of_run, read_events
 from sealbook.ledger.events.snapshots import ProjectedRun
+from sealbook.ledger.events.tables import run_event
 from sealbook.ledger.events.watch import follow, watch
 from sealbook.model.events import MAX_SEQ, RunEvent
 from sealbook.model.run_snapshot import RunSnapshot
@@ -69,6 +71,19 @@ class RunStoreReader:
         """Measure what comes after a position of the feed."""
         _check_number("after", after, 0)
         return measure_backlog(self._database, after)
+
+    def retirements(self, run_id: str | None = None) -> list[RetiredRun]:
+        """Return what was taken out of the log, of all runs or of one, in the order in which it was."""
+        with self._database.read() as connection:
+            return retirements(connection, run_id)
+
+    def events_by_partition(self, run_id: str, last_seq: int) -> Iterator[FeedEvent]:
+        """Stream the events of a run up to a number, partition by partition, each in the order of commits."""
+        check_run_id(run_id)
+        query = SELECT_EVENTS.where(of_run(run_id), run_event.c.run_seq <= last_seq).order_by(
+            run_event.c.partition.nulls_first(), run_event.c.position
+        )
+        return stream(self._database, query, lambda *row: FeedEvent(row[0], event_from_row(row)))
 
     def watch(self) -> AbstractContextManager[Watch]:
         """Watch for events while the block lasts."""

@@ -14,7 +14,7 @@ from sealbook.ledger.events.append import append, lock_runs
 from sealbook.ledger.events.port import AppendResult
 from sealbook.ledger.events.projector import BATCH, LEASE, Projector
 from sealbook.ledger.events.reader import RunStoreReader, check_run_id
-from sealbook.ledger.events.retention import RetiredRun, retire
+from sealbook.ledger.events.retention import QuietRun, RetiredRun, quiet_runs, retire
 from sealbook.ledger.events.snapshots import RunSnapshots
 from sealbook.model.events import RunEvent
 from sealbook.model.keys import refuse_ahead
@@ -57,14 +57,24 @@ class SqlRunStore(RunStoreReader):
         """Return a projector of the snapshots that `get_snapshot` and `list_runs` read."""
         return Projector(self._database, self, RunSnapshots(), self._clock, lease=lease, batch=batch)
 
-    def retire_run(self, run_id: str, *, actor: str, reason: str) -> RetiredRun:
-        """Remove a finished run as a whole, and record who did so and why (R-EVT-5)."""
+    def quiet_runs(self, age: timedelta) -> list[QuietRun]:
+        """Return the runs in the log that have said nothing for so long, the oldest first."""
+        with self._database.read() as connection:
+            query = quiet_runs(self._clock.now(connection) - age)
+            return [QuietRun(*row) for row in connection.execute(query)]
+
+    def retire_run(self, run_id: str, *, actor: str, reason: str, last_seq: int | None = None) -> RetiredRun:
+        """Remove a finished run as a whole, and record who did so and why (R-EVT-5).
+
+        With `last_seq`, Conflict unless that is the last number of the run.
+        """
         check_run_id(run_id)
         check_text("actor", actor)
         check_text("reason", reason)
 
         def work(connection: Connection) -> RetiredRun:
-            return retire(connection, run_id, actor=actor, reason=reason, at=self._clock.now(connection))
+            at = self._clock.now(connection)
+            return retire(connection, run_id, actor=actor, reason=reason, at=at, last_seq=last_seq)
 
         return self._database.write(work)
 
