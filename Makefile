@@ -1,6 +1,6 @@
 # Everything a contributor or CI runs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo lint format types imports quick pytest test bench clean
+.PHONY: help setup java demo lint format types imports quick pytest test soak bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -46,6 +46,9 @@ pytest: $(STAMP) java ## run the tests
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 test: setup lint types imports pytest ## all of the above: what CI runs
+
+soak: setup ## stop every command at many moments, by both signals; half an hour
+	$(BIN)/pytest -v tests/soak
 
 bench: setup ## measure against peers; prints ratios
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'

@@ -266,7 +266,13 @@ class Book(_Readable):
                 raw_url=settings.raw,
                 warehouse_url=settings.warehouse,
             ),
+            self._start_java,
         )
+
+    def _start_java(self) -> None:
+        from sealbook.spark.session import start_java
+
+        start_java(self.settings.spark)
 
     def plan_extract(self, selection: Selection) -> ExtractPlan:
         """Plan to fetch what is configured and chosen; ConfigError for what would fail in every partition.

@@ -141,7 +141,7 @@ def test_the_line_and_the_fields_there_are(tmp_path: Path) -> None:
     text = "ledger: sqlite:///x.db\n\nspark:\n  master: local\n  # a typo:\n  confg: {}\n"
     error = refused(write_book(tmp_path, text))
     assert str(error) == f"{tmp_path}/sealbook.yaml: spark.confg: there is no such field (line 6)"
-    assert error.remedy == "The fields here are: master, config."
+    assert error.remedy == "The fields here are: master, config, class_archive."
 
 
 def test_the_line_of_a_list_item(tmp_path: Path) -> None:

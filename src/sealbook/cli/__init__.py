@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from sealbook.errors import SealbookError
+from sealbook.stopping import Stop, stoppable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: the one place that turns errors into messages."""
+    with stoppable() as stop:
+        try:
+            return _run(sys.argv[1:] if arguments is None else list(arguments), stop)
+        except BaseException:
+            if stop.exit_code is None:
+                raise
+            return stop.exit_code  # before there was anything to say
+
+
+def _run(arguments: Sequence[str], stop: Stop) -> int:
     from sealbook.cli.app import command
+    from sealbook.cli.failure import exit_code, report, say_how_to_go_on
     from sealbook.cli.invocation import Invocation
 
-    invocation = Invocation.from_environment()
+    invocation = Invocation.of(arguments)
+    failure: SealbookError | None = None
+    code = 0
     try:
         command().main(args=arguments, prog_name="sealbook", obj=invocation)
     except SealbookError as error:
-        from sealbook.cli.failure import exit_code, report
-
-        report(error, debug=invocation.debug)
-        return exit_code(error)
+        failure, code = error, exit_code(error)
     except SystemExit as end:  # how Typer ends, well or not
-        return end.code if isinstance(end.code, int) else 0
-    except KeyboardInterrupt:
-        return 130
-    return 0
+        code = end.code if isinstance(end.code, int) else 0
+    except BaseException:
+        if stop.exit_code is None:
+            raise
+    if stop.exit_code is not None:  # then it is the cause of whatever failed
+        say_how_to_go_on(invocation)
+        return stop.exit_code
+    if failure is not None:
+        report(failure, debug=invocation.debug)
+    return code

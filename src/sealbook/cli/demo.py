@@ -16,6 +16,7 @@ from sealbook.cli.sql import show_answer
 from sealbook.errors import ConfigError
 from sealbook.model.selection import Selection
 from sealbook.model.words import counted
+from sealbook.stopping import uninterrupted
 
 if TYPE_CHECKING:
     from sealbook.book import Book
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 _WHOLE = Selection(source="demo", since="2026-01-01", until="2026-01-10")
+_WHOLE_OPTIONS = ("--source", "demo", "--since", "2026-01-01", "--until", "2026-01-10")
 
 _QUESTION = """\
 select segments_device as device, count(distinct customer_id) as accounts,
@@ -42,6 +44,7 @@ _EXAMPLES = """
 
 @app.command(epilog=_EXAMPLES)
 def demo(
+    ctx: typer.Context,
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder of the demo book.")] = Path(
         "demo"
     ),
@@ -54,7 +57,9 @@ def demo(
     _write_book(folder)
     with sealbook.open(folder) as book:
         plan = book.plan_run(_WHOLE)
-        run_id = book.pipeline.open_run()
+        with uninterrupted():
+            run_id = book.pipeline.open_run()
+            ctx.obj.goes_on_by(["--config", str(folder), "run", *_WHOLE_OPTIONS], run_id)
         message(f"Run {run_id}: {counted(len(plan), 'partition')}")
         summary = run_stages(book, plan, run_id)
         print_summary(summary)

@@ -15,6 +15,7 @@ from sealbook.cli.output import Format, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.extract.results import Ending
 from sealbook.model.words import counted
+from sealbook.stopping import uninterrupted
 
 if TYPE_CHECKING:
     from sealbook.book import Book
@@ -54,10 +55,10 @@ def extract(
     from sealbook.cli.reasons import say_reasons
     from sealbook.views.sums import extract_reasons
 
-    del ctx
     plan = book.plan_extract(selection)
     approve(plan, yes=yes, force=force)
-    run = run_id or book.pipeline.open_run()
+    with uninterrupted():
+        run = ctx.obj.run_id = run_id or book.pipeline.open_run()
     message(f"Run {run}: {counted(len(plan), 'partition')}")
     results = _extract(book, plan, run)
     if form is Format.JSON:

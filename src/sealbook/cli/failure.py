@@ -1,11 +1,15 @@
-"""How a failed command ends: its exit code, and what is said about it."""
+"""How a command ends that failed or was stopped: its exit code, and what is said about it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from sealbook.errors import ConfigError, InvalidInput, SealbookError, first_line
+
+if TYPE_CHECKING:
+    from sealbook.cli.invocation import Invocation
 
 
 class ExitCode(IntEnum):
@@ -37,6 +41,15 @@ def report(error: SealbookError, *, debug: bool) -> None:
         message(Text.assemble(("  because: ", "red"), cause))
     if error.remedy:
         message(Text.assemble(("  remedy: ", "bold green"), error.remedy))
+
+
+def say_how_to_go_on(invocation: Invocation) -> None:
+    """Say on stderr which command goes on with what was stopped, if it had begun with anything."""
+    command = invocation.command_to_go_on()
+    if command is not None:
+        from sealbook.cli.output import message
+
+        message(f"Stopped. To go on: {command}")
 
 
 def _causes(error: SealbookError) -> Iterator[str]:

@@ -15,6 +15,7 @@ from sealbook.cli.selecting import selects
 from sealbook.model import RunStatus
 from sealbook.model.partition_events import Stage
 from sealbook.model.words import counted
+from sealbook.stopping import uninterrupted
 
 if TYPE_CHECKING:
     from sealbook.book import Book
@@ -53,7 +54,6 @@ def run(
     To go on with a run that was stopped or killed, give the same command with --run-id.
     One partition's failure leaves the others alone.
     """
-    del ctx
     plan = book.plan_run(selection)
     approve(plan, yes=yes, force=force)
     if run_id is not None and (ended := _ended(book, run_id)) is not None:
@@ -61,7 +61,8 @@ def run(
         if form is Format.JSON:
             show_object(ended.to_dict())
         raise typer.Exit(ExitCode.DONE if ended.status is RunStatus.COMPLETED else ExitCode.FAILED)
-    run = run_id or book.pipeline.open_run()
+    with uninterrupted():
+        run = ctx.obj.run_id = run_id or book.pipeline.open_run()
     message(f"Run {run}: {_days(selection)}{counted(len(plan), 'partition')}")
     summary = run_stages(book, plan, run)
     if form is Format.JSON:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Literal, ParamSpe
 import typer
 
 from sealbook.cli.invocation import load_settings, open_book
-from sealbook.cli.options import KEY_FORM, parse_key
-from sealbook.clock import utc_now
+from sealbook.cli.options import KEY_FORM, day_of, parse_key
 from sealbook.errors import InvalidInput
 from sealbook.model import Status
 from sealbook.model.keys import normalise_customer_id, parse_date
@@ -127,6 +126,7 @@ def selects(
             if configuration:
                 command(ctx, _checked_settings(ctx, selection), selection, **values)
                 return
+            ctx.obj.has_begun = writes
             with open_book(ctx) as book:
                 # To look at a partition that nobody knows is no slip: it is pending (R-STATE-1).
                 if writes or not selection.keys:
@@ -196,13 +196,7 @@ def _span(
 
 
 def _day(field: str, text: str) -> date:
-    match text:
-        case "today":
-            return utc_now().date()
-        case "yesterday":
-            return utc_now().date() - timedelta(days=1)
-        case _:
-            return parse_date(field, text)
+    return day_of(text) or parse_date(field, text)
 
 
 def _describe(selecting: Any, command: Any, options: dict[str, Any]) -> None:

@@ -55,6 +55,7 @@ class SparkSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     master: str = "local[*]"
     config: dict[str, Any] = {}
+    class_archive: bool = True
 
 
 class RetentionSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -113,7 +114,11 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
             for name, section in settings.sources.items()
         },
         file=file,
-        spark=SparkSettings(settings.spark.master, dict(_spark_config(settings.spark, top / "spark"))),
+        spark=SparkSettings(
+            settings.spark.master,
+            dict(_spark_config(settings.spark, top / "spark")),
+            settings.spark.class_archive,
+        ),
         retention=_retention(settings.retention, root, top / "retention", {raw, warehouse}),
     )
 

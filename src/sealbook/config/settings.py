@@ -48,10 +48,11 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Where Spark runs, and its own settings."""
+    """Where Spark runs, its own settings, and whether Java on this machine starts from a class archive."""
 
     master: str = "local[*]"
     config: Mapping[str, str] = field(default_factory=dict)
+    class_archive: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,11 @@ class Pipeline:
         extraction: Extraction,
         validator: Validator,
         loader: Loader,
+        start_java: Callable[[], None],
     ) -> None:
         self._ledger = ledger
         self._raw = raw
+        self._start_java = start_java
         self.extraction = extraction
         self.validator = validator
         self.loader = loader
@@ -112,6 +114,8 @@ class Pipeline:
         What extraction sealed is judged, and what was accepted is loaded, without listing anything again. A
         run that was stopped or killed goes on where it was.
         """
+        self._start_java()
+        _import_stages()
         seals: list[RawMetadata] = []
         for extracted in self.extract(plan, run_id, on_stage(Stage.EXTRACT, len(plan))):
             seals += [result.seal for result in extracted if result.seal is not None]
@@ -126,6 +130,13 @@ class Pipeline:
     def _tell_found(self, steps: Steps, runs: Iterable[tuple[PartitionKey, RunId]]) -> None:
         """Tell the log of seals that a stage has found, where nobody has."""
         steps.record(untold_seals(self._ledger.reader, self._raw, runs))
+
+
+def _import_stages() -> None:
+    """Import what the stages would import one after the other: Java takes longer to start."""
+    import sealbook.extract.job
+    import sealbook.load.loading
+    import sealbook.validate.judging  # noqa: F401
 
 
 def _failure(result: Loaded, steps: Steps) -> PartitionFailed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ulid import ULID
 
@@ -13,6 +13,7 @@ from sealbook.ledger.events import Projector
 from sealbook.model import RunId
 from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage
 from sealbook.model.selection import Selection
+from sealbook.stopping import uninterrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +55,23 @@ def steps_of(
     Then the runs that have nothing left to do are ended, and others that the block may have `concerned`. The
     projection is caught up as it goes, so that `sealbook runs` is right without a daemon.
     """
-    attempts = ledger.runs.open_steps(stage, set(runs), planned)
-    steps = Steps(attempts, str(ULID()), ledger, ledger.run_store.projector())
+    open_attempts: Mapping[RunId, int] = {}
+    steps = Steps(open_attempts, str(ULID()), ledger, ledger.run_store.projector())
     try:
+        # A stop may come at any moment: none of these is left half done.
+        with uninterrupted():
+            open_attempts = ledger.runs.open_steps(stage, set(runs), planned)
+            steps = replace(steps, attempts=open_attempts)
         steps.record()
         yield steps
+        with uninterrupted():
+            ledger.runs.close_steps(stage, open_attempts)
+            open_attempts = {}
+            ledger.runs.end_runs({*steps.attempts, *concerned})
     except BaseException as error:
-        ledger.runs.close_steps(stage, attempts, reason(error))
+        with uninterrupted():
+            ledger.runs.close_steps(stage, open_attempts, reason(error))
         raise
-    else:
-        ledger.runs.close_steps(stage, attempts)
-        ledger.runs.end_runs({*attempts, *concerned})
     finally:
-        steps.record()
+        with uninterrupted():
+            steps.record()

@@ -35,6 +35,14 @@ class Output(Protocol):
         ...
 
 
+class ReadsUnits(Protocol):
+    """What a task does with the units of its bin. It is pickled into the job."""
+
+    def read(self, units: Sequence[Unit], attempt: int = 0) -> Iterator[pa.RecordBatch]:
+        """Yield rows; `attempt` says how often the task was tried before."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """How units become rows."""
@@ -80,7 +88,7 @@ class Reader:
 
 
 def raw_rows(
-    spark: SparkSession, reader: Reader, bins: Iterable[Sequence[Unit]], schema: StructType
+    spark: SparkSession, reader: ReadsUnits, bins: Iterable[Sequence[Unit]], schema: StructType
 ) -> DataFrame:
     """Return the rows of units, planned but not yet read, a task for each bin; the schema is the output's."""
     tasks = _Tasks(reader, [pickle.dumps(units) for units in bins])
@@ -95,7 +103,7 @@ def raw_rows(
 class _Tasks:
     """What the tasks of a job do. A bin is pickled on its own: only the task that reads it unpickles it."""
 
-    reader: Reader
+    reader: ReadsUnits
     bins: Sequence[bytes]
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

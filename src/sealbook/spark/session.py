@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
-import shutil
+import signal
 import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from sealbook.config import SparkSettings
-from sealbook.errors import ConfigError
+from sealbook.spark.class_archive import ClassArchive
+from sealbook.spark.java import JavaProcess, find_java, find_spark
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 TASK_TRIES = 4
 """How often a task is tried. On a cluster that is Spark's default; locally it would be once."""
 
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_CLASS_PATH = "spark.driver.extraClassPath"
+
 _LOCAL = re.compile(r"local(?:\[(?P<threads>[0-9]+|\*)(?:,\s*(?P<tries>[0-9]+))?\])?")
-_STDERR = 2
-_INCUBATOR_NOTICE = b"WARNING: Using incubator modules"
-_JAVA_REMEDY = "Install Java 17 or newer, or set JAVA_HOME to one; `scripts/ensure-java` helps."
+_OTHER_ARCHIVE = re.compile(r"-Xshare|SharedArchiveFile|ArchiveClassesAtExit")
 
 _DEFAULTS = {
     "spark.app.name": "sealbook",
@@ -45,26 +51,44 @@ _LOCAL_DEFAULTS = {
     "spark.sql.shuffle.partitions": "8",
 }
 
+_java: JavaProcess | None = None
 
-def spark_session(settings: SparkSettings) -> SparkSession:
-    """Return the session of this process; start one by the settings if there is none."""
-    from pyspark import SparkConf, SparkContext
-    from pyspark.logger import PySparkLogger
-    from pyspark.sql import SparkSession
 
-    # An error is reported by whoever catches it; PySpark would log it besides, stack trace and all.
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    conf = SparkConf().setAll(sorted(_configuration(settings).items()))
-    if SparkContext._active_spark_context is None:  # noqa: SLF001 - there is no public way to ask
+def start_java(settings: SparkSettings) -> None:
+    """Begin to start Java, if this process has none, and return at once; `spark_session` waits for it."""
+    global _java
+    if (_java is None or not _java.is_running) and not _has_context():
         if settings.master.startswith("local"):
             # Workers of this machine need the packages of this interpreter.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        SparkContext(conf=conf, gateway=_launch_java(conf))
-    return SparkSession.builder.config(conf=conf).getOrCreate()
+        _java = JavaProcess(_configuration(settings, _archive_options(settings)))
+
+
+def spark_session(settings: SparkSettings) -> SparkSession:
+    """Return the session of this process; start one by the settings if there is none."""
+    start_java(settings)
+    from pyspark.sql import SparkSession  # while Java starts
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if not _has_context():
+        _in_a_thread(lambda: _start_context(settings))
+    session = SparkSession.builder.getOrCreate()
+    _cancel_jobs_at_interrupt(session)
+    return session
+
+
+def is_gone() -> bool:
+    """Say whether Java was told to end, or ended by itself: there are no jobs any more."""
+    return _java is not None and not _java.is_running
+
+
+def close_session(session: SparkSession) -> None:
+    """Stop the session, and return when Java has ended."""
+    session.stop()
+    if _java is not None:
+        _java.finish()
 
 
 def is_running(spark: SparkSession) -> bool:
@@ -85,59 +109,98 @@ def task_tries(spark: SparkSession) -> int:
     return int(context.getConf().get("spark.task.maxFailures") or TASK_TRIES)
 
 
-def _configuration(settings: SparkSettings) -> dict[str, str]:
+def _has_context() -> bool:
+    """Say whether this process has a Spark context; PySpark is not loaded to find that out."""
+    context = sys.modules.get("pyspark.core.context")
+    return context is not None and context.SparkContext._active_spark_context is not None  # noqa: SLF001
+
+
+def _in_a_thread(work: Callable[[], None]) -> None:
+    """Do the work in a thread of its own, where PySpark leaves the handlers of signals as they are, and wait.
+
+    Nothing is imported meanwhile: PySpark's modules import each other in circles, which needs one thread.
+    """
+    done: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            work()
+            done.set_result(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            done.set_exception(error)
+
+    Thread(target=run, name="spark-start", daemon=True).start()
+    done.result()
+
+
+def _start_context(settings: SparkSettings) -> None:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+
+    # An error is reported by whoever catches it; PySpark would log it besides, stack trace and all.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    conf = SparkConf().setAll(sorted(_configuration(settings).items()))
+    is_first = SparkContext._gateway is None  # noqa: SLF001 - there is no public way to ask
+    gateway = _java.gateway() if _java is not None and is_first else None
+    _silence_when_gone(SparkContext(conf=conf, gateway=gateway))
+    SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _silence_when_gone(context: SparkContext) -> None:
+    """Let the server for accumulators print no traceback when Java ends because we end it."""
+    server: Any = context._accumulatorServer  # noqa: SLF001 - PySpark has no other place for it
+    report = server.handle_error
+    server.handle_error = lambda *arguments: None if is_gone() else report(*arguments)
+
+
+def _configuration(settings: SparkSettings, java_options: Sequence[str] = ()) -> dict[str, str]:
     local = _LOCAL.fullmatch(settings.master)
     master = settings.master
     if local and not local["tries"]:
         master = f"local[{local['threads'] or 1},{TASK_TRIES}]"
     chosen = {**_DEFAULTS, **(_LOCAL_DEFAULTS if local else {}), **settings.config, "spark.master": master}
     quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
-    for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")[: 1 if local else 2]:
+    chosen[JAVA_OPTIONS] = " ".join((quiet, *java_options, settings.config.get(JAVA_OPTIONS, ""))).rstrip()
+    if not local:
+        name = "spark.executor.extraJavaOptions"
         chosen[name] = f"{quiet} {settings.config.get(name, '')}".rstrip()
     return chosen
 
 
-def _launch_java(conf: Any) -> Any:
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
-
-    home = os.environ.get("JAVA_HOME")
-    if shutil.which("java" if home is None else str(Path(home) / "bin" / "java")) is None:
-        where = "on PATH" if home is None else f"in JAVA_HOME, which is {home}"
-        raise ConfigError(f"Spark needs Java, and there is none {where}", remedy=_JAVA_REMEDY)
-    said = _StandardError()
-    try:
-        return launch_gateway(conf, {"stderr": said.file_descriptor})  # type: ignore[no-untyped-call]
-    except PySparkRuntimeError as error:
-        raise ConfigError(f"Spark could not start: {said.first_line()}", remedy=_JAVA_REMEDY) from error
-    finally:
-        said.close()
+def _archive_options(settings: SparkSettings) -> list[str]:
+    """Return the options by which Java uses an archive of classes; if there is none, have it made at exit."""
+    config = settings.config
+    fits = {name: config[name] for name in (JAVA_OPTIONS, _CLASS_PATH) if name in config}
+    if not settings.class_archive or not _LOCAL.fullmatch(settings.master):
+        return []
+    if _OTHER_ARCHIVE.search(fits.get(JAVA_OPTIONS, "")):
+        return []
+    archive = ClassArchive.of(find_java(), find_spark(), sorted(fits.values()))
+    options = archive.java_options()
+    if not options:
+        atexit.register(_leave_archive, archive, fits)
+    return options
 
 
-class _StandardError:
-    """What the Java process writes to stderr, passed on but for a notice that says nothing to anybody."""
+def _leave_archive(archive: ClassArchive, fits: dict[str, str]) -> None:
+    if _java is not None and _java.is_running and not archive.file.exists():
+        archive.leave_to_be_made(fits)
 
-    def __init__(self) -> None:
-        read, self.file_descriptor = os.pipe()
-        self._first_line = b""
-        self._thread = Thread(target=self._pass_on, args=(read,), name="spark-stderr", daemon=True)
-        self._thread.start()
 
-    def close(self) -> None:
-        """Leave the writing end to the process that inherited it."""
-        if self.file_descriptor >= 0:
-            os.close(self.file_descriptor)
-            self.file_descriptor = -1
+def _cancel_jobs_at_interrupt(session: SparkSession) -> None:
+    """Have Ctrl-C cancel jobs, as PySpark has it, in a program that does nothing about Ctrl-C itself."""
+    if (
+        current_thread() is not main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        return
 
-    def first_line(self) -> str:
-        """Return the first that the process said, once it has ended."""
-        self.close()
-        self._thread.join(timeout=5)
-        return self._first_line.decode(errors="replace").strip() or "Java ended without a word"
+    def cancel(_number: int, _frame: Any) -> None:
+        try:
+            session.sparkContext.cancelAllJobs()
+        finally:
+            raise KeyboardInterrupt
 
-    def _pass_on(self, read: int) -> None:
-        with os.fdopen(read, "rb") as pipe:
-            for line in pipe:
-                self._first_line = self._first_line or line
-                if not line.startswith(_INCUBATOR_NOTICE):
-                    os.write(_STDERR, line)
+    signal.signal(signal.SIGINT, cancel)

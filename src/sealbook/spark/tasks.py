@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from sealbook.errors import first_line
+from sealbook.spark.session import is_gone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,13 +66,14 @@ def run_tasks(
                     try:
                         result = future.result()
                     except (PySparkException, Py4JError) as error:
-                        if given_up is None:
+                        if given_up is None or is_gone():  # then it is no task's fault
                             raise
                         given_up.append((tasks[index], error))
                     else:
                         yield result
         finally:
-            context.cancelJobsWithTag(tag)
+            if not is_gone():
+                context.cancelJobsWithTag(tag)
 
 
 def why_given_up(error: Exception) -> str:

@@ -23,7 +23,7 @@ from sealbook.rows.blocks import BLOCK_BYTES
 from sealbook.rows.units import Unit
 from sealbook.spark.null_on_error import NULL_ON_ERROR, null_on_error
 from sealbook.spark.raw_rows import Reader, raw_rows
-from sealbook.spark.session import task_tries
+from sealbook.spark.session import is_gone, task_tries
 from sealbook.spark.tasks import why_given_up
 from sealbook.validate.findings import Report, repeated_place
 from sealbook.validate.inspection import FINDING, LINE, ORDINAL, Inspection
@@ -165,7 +165,7 @@ def _running(spark: SparkSession, rows: RDD[Row], pause: float) -> Iterator[list
             del reports.value[: len(arrived)]  # Spark never forgets an accumulator
             yield arrived
     finally:
-        if not ended.is_set():
+        if not ended.is_set() and not is_gone():
             context.cancelJobGroup(group)
         thread.join()
     if failures:
