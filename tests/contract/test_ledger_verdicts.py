@@ -205,3 +205,15 @@ def test_times_are_those_of_the_judgement(ledger_url: str, ticks: Iterator[datet
             first[0].updated_at,
             second.updated_at,
         ]
+
+
+def test_a_revalidation_never_changes_the_schema_version_of_a_run(ledger: Ledger) -> None:
+    """R-STATE-10: refused by name, whether the run has authority or not, and nothing is written."""
+    ledger.judge([accept(KEY, 1), accept(KEY, 2)])
+    before = ledger.state(KEY)
+    for run in (1, 2):
+        with pytest.raises(Conflict, match=f"{KEY} run {run_id(run)} was accepted under schema_version 1"):
+            ledger.judge([accept(OTHER, 1), accept(KEY, run, version="2", again="r")])
+    with pytest.raises(Conflict, match="is delivered under 2"):
+        ledger.judge([accept(OTHER, 1), accept(OTHER, 1, version="2", again="r")])
+    assert [*ledger.states()] == [before]
