@@ -126,7 +126,6 @@ def _staged(key: PartitionKey, run_id: RunId) -> Staged:
     artifact = Artifact(key, run_id, "1")
     return Staged(
         artifact,
-        planned_version=0,
         record_count=200,
         bytes=9_876,
         digest=_digest("artifact", key),

@@ -128,7 +128,7 @@ class Warehouse:
         """The files that pointers name."""
         root = self.book.settings.warehouse
         published = self.book.ledger.pointers.published(Selection(queries=QUERY))
-        return [f"{root}/{path}" for each in published for path in part_paths(each.location, each.parts)]
+        return [f"{root}/{path}" for each in published for path in part_paths(each)]
 
     def _timed_swap(self, staged: Iterable[Staged]) -> SwapResult:
         started = perf_counter()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -33,7 +33,9 @@ from sealbook.ledger.db.types import json_text
 from sealbook.model import Check, Severity
 from sealbook.model.events import RunEvent
 from sealbook.model.partition_events import PartitionSealed
+from sealbook.model.publication import FIRST_FORMAT
 from sealbook.model.wire import dump_json
+from sealbook.warehouse.layout import part_paths
 from tests.support.ledger import BACKENDS, KEY, PostgresqlServer, accept, run_id
 
 for _module in walk_packages(ledger.__path__, "sealbook.ledger."):
@@ -349,6 +351,54 @@ def test_a_book_of_0004_keeps_its_data(empty_url: str, monkeypatch: pytest.Monke
         for statement in ("UPDATE run_event SET run_seq = 9", "DELETE FROM run_event"):
             with pytest.raises(Permanent, match="never changed"):
                 database.write(lambda connection: connection.execute(text(statement)))  # noqa: B023
+
+
+_OF_0004 = """
+    INSERT INTO load_record (source, customer_id, query_name, logical_date, run_id, schema_version, loaded_at,
+        record_count, bytes, digest, location, parts)
+    VALUES ('demo', 'a', 'q', '2026-01-01', :run, '1', '2026-01-02T00:00:00.000000+00:00', 1, 2, :digest,
+        :run, 1);
+    INSERT INTO pointer (source, customer_id, query_name, logical_date, run_id, schema_version, valid_from,
+        published_at)
+    SELECT source, customer_id, query_name, logical_date, run_id, schema_version, 3, loaded_at
+    FROM load_record WHERE run_id = '00000000000000000000000004';
+    INSERT INTO removal (source, customer_id, query_name, logical_date, run_id, schema_version, condemned_at,
+        removed_version)
+    VALUES ('demo', 'a', 'q', '2026-01-01', :run, '1', '2026-01-03T00:00:00.000000+00:00', :removed);
+"""
+
+
+def test_what_0004_had_published_is_still_there(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs 1 to 4: condemned by a clean-up that died, removed, loaded again after that, and published."""
+    runs = [f"{number:026d}" for number in range(1, 5)]
+    with monkeypatch.context() as past:
+        past.setattr(schema, "HEAD", "0004")
+        migrate(empty_url)
+    record, pointer, removal = filter(str.strip, _OF_0004.split(";"))
+
+    def fill(connection: Connection) -> None:
+        for run in (runs[0], *runs[2:]):
+            connection.execute(text(record), {"run": run, "digest": "0" * 64})
+        connection.execute(text(pointer))
+        for run, removed in ((runs[0], None), (runs[1], 5), (runs[2], 5)):
+            connection.execute(text(removal), {"run": run, "removed": removed})
+
+    with closing(Database(empty_url)) as database:
+        database.write(fill)
+    assert migrate(empty_url) == ("0004", schema.HEAD)
+    with open_ledger(empty_url) as book:
+        pointers = book.pointers
+        assert [each.run_id for each in pointers.load_records()] == [runs[0], *runs[2:]]
+        stored = list(pointers.stored_artifacts())
+        assert [(each.record.run_id, each.format, each.copy) for each in stored] == [
+            (runs[2], FIRST_FORMAT, 0),
+            (runs[3], FIRST_FORMAT, 0),
+        ]
+        assert [part_paths(each) for each in stored] == [[f"{run}/part-00000.parquet"] for run in runs[2:]]
+        condemned = pointers.condemn([stored[0].artifact, *pointers.removable(timedelta(0))], timedelta(0))
+        assert {each.artifact.run_id: each.copy for each in condemned} == {runs[0]: 0, runs[2]: 1}
+        assert [each.published_at for each in pointers.pointers()] == [datetime(2026, 1, 2, tzinfo=UTC)]
+        assert pointers.time() > datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def test_what_a_migration_reads_is_in_the_wheel() -> None:

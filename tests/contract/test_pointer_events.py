@@ -57,7 +57,7 @@ def test_a_run_that_is_published_again_is_told_again(ledger: Ledger) -> None:
     ledger.pointers.swap([staged(KEY, 2)])
     for _ in range(2):
         ledger.rollback(KEY, run_id(1), actor="ann", reason="back")
-        ledger.pointers.swap([staged(KEY, 1, planned=9)])
+        ledger.pointers.swap([staged(KEY, 1)])
         ledger.rollback(KEY, run_id(2), actor="ann", reason="and forth")
     published = [each for each in ledger.reader.partition_log.events(KEY) if "Published" in each.event_type]
     assert [each.run_id for each in published] == [run_id(run) for run in (2, 1, 2, 1, 2)]

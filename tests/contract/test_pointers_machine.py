@@ -1,10 +1,14 @@
-"""R-WH-1 to R-WH-7, R-CON-1 to R-CON-3: any history of verdicts, loads, cuts and clean-ups, and a model."""
+"""R-WH-1 to R-WH-7, R-CON-1 to R-CON-3: any history of verdicts, loads, cuts and clean-ups, and a model.
+
+Three writers take part, each with a clock of its own that may jump by days. Clean-ups may die at each step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -22,10 +26,9 @@ from hypothesis.stateful import (
 
 from sealbook.errors import IllegalMove, NotFound
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.db.clock import LedgerClock
-from sealbook.ledger.pointers.removals import ABANDONED_AFTER
+from sealbook.ledger.pointers import Pointers
 from sealbook.model import Outcome, PartitionKey, RunId, Status
-from sealbook.model.publication import Action, Artifact, Staged
+from sealbook.model.publication import Action, Artifact, Condemned, LoadRecord, Staged
 from sealbook.model.selection import Selection
 from sealbook.status.verify import verify_ledger
 from tests.support.ledger import accept, reject, run_id
@@ -38,6 +41,11 @@ KEYS = [PartitionKey("demo", customer, "clicks", DAY) for customer in "ab"]
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 WHO: Any = {"actor": "ann", "reason": "to try it"}
 RETAIN = timedelta(days=7)
+WRITERS = range(3)
+JUMPS = st.sampled_from([timedelta(days=days) for days in (-8, -1, 0, 1, 8)])
+
+File = tuple[Artifact, int]
+"""An artifact, and which copy of it."""
 
 
 @dataclass
@@ -53,7 +61,8 @@ class Warehouse:
     """The reference for all partitions, the files that exist, and what each cut must give."""
 
     shelves: dict[PartitionKey, Shelf] = field(default_factory=lambda: {key: Shelf() for key in KEYS})
-    files: set[Artifact] = field(default_factory=set)
+    files: set[File] = field(default_factory=set)
+    records: dict[Artifact, LoadRecord] = field(default_factory=dict)
     cuts: dict[str, dict[PartitionKey, RunId]] = field(default_factory=dict)
     closed: dict[Artifact, datetime] = field(default_factory=dict)
     published: set[Artifact] = field(default_factory=set)
@@ -73,17 +82,36 @@ class PointerMachine(RuleBasedStateMachine):
     States are taken from the ledger: that they are right is proved elsewhere.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, url: str) -> None:
         super().__init__()
-        self.ledger = ledger
-        self.pointers = ledger.pointers
+        self.clocks = dict.fromkeys(WRITERS, NOW)
+        self.ledgers = [open_ledger(url, clock=partial(self.clocks.__getitem__, each)) for each in WRITERS]
+        self.writer = 0
         self.reference = Warehouse()
         self.ready: list[Staged] = []  # staged, and not swapped yet, perhaps for long
-        self.doomed: list[Artifact] = []  # condemned, and not forgotten yet
-        self.taken: set[Artifact] = set()  # ever condemned
+        self.doomed: list[Condemned] = []  # condemned, and not forgotten yet
+        self.taken: set[File] = set()  # ever condemned
         self.judgements = 0
-        self.now = NOW
-        self.pointers._clock = LedgerClock(lambda: self.now)
+        self.latest = NOW
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.ledgers[self.writer]
+
+    @property
+    def pointers(self) -> Pointers:
+        return self.ledger.pointers
+
+    @property
+    def now(self) -> datetime:
+        """R-STATE-11: the time of the writer at work, but never before that of the last change."""
+        return max(self.clocks[self.writer], self.latest)
+
+    @rule(writer=st.sampled_from(WRITERS), jump=JUMPS)
+    def another_writer(self, writer: int, jump: timedelta) -> None:
+        """Somebody else goes on, whose clock may have been set."""
+        self.writer = writer
+        self.clocks[writer] += jump
 
     def authorities(self) -> dict[PartitionKey, Artifact]:
         return {
@@ -130,6 +158,7 @@ class PointerMachine(RuleBasedStateMachine):
     @rule(key=st.sampled_from(KEYS), run=RUNS.map(run_id))
     def roll_back(self, key: PartitionKey, run: RunId) -> None:
         """R-WH-9: the pointer follows in the same transaction, to the artifact if it is there."""
+        before = self.ledger.state(key).updated_at
         try:
             done = self.ledger.rollbacks.rollback(key, run, **WHO)
         except (IllegalMove, NotFound):
@@ -137,9 +166,10 @@ class PointerMachine(RuleBasedStateMachine):
         chosen, shelf = self.authorities()[key], self.reference.shelves[key]
         assert chosen.run_id == run
         if not done.is_readable:
-            assert chosen not in self.reference.published or chosen in self.taken
+            assert chosen not in self.reference.published or chosen in {each for each, _ in self.taken}
         if shelf.pointed not in (chosen, chosen if done.is_readable else None):
-            self.reference.point(key, chosen if done.is_readable else None, self.now)
+            self.latest = max(self.now, before or NOW)
+            self.reference.point(key, chosen if done.is_readable else None, self.latest)
 
     @rule()
     def requeue(self) -> None:
@@ -150,7 +180,7 @@ class PointerMachine(RuleBasedStateMachine):
         for item in self.pointers.plan():
             if item.action is not Action.HIDE:
                 ready = stage(item)
-                self.reference.files.add(ready.artifact)
+                self.reference.files.add((ready.artifact, ready.copy))
                 self.ready.append(ready)
 
     @rule()
@@ -175,13 +205,14 @@ class PointerMachine(RuleBasedStateMachine):
             if each.artifact != authorities.get(each.key):
                 assert each.key in result.moved
             elif each.key in result.removed:
-                assert each.artifact in self.taken  # or about to be
+                assert (each.artifact, each.copy) in self.taken  # or about to be
             elif shelf.pointed == each.artifact:
                 assert each.key in result.unchanged
             else:
                 assert each.key in (result.loaded if shelf.pointed is None else result.replaced)
                 self.reference.point(each.key, each.artifact, self.now)
                 changed = True
+        self.latest = self.now if changed else self.latest
         assert result.version == self.pointers.version() == version + changed
 
     @rule()
@@ -191,6 +222,7 @@ class PointerMachine(RuleBasedStateMachine):
         assert self.pointers.hide() == unsafe
         for key in unsafe:
             self.reference.point(key, None, self.now)
+        self.latest = self.now if unsafe else self.latest
 
     @rule()
     def create_cut(self) -> None:
@@ -200,6 +232,7 @@ class PointerMachine(RuleBasedStateMachine):
         for key, shelf in self.reference.shelves.items():
             if shelf.pointed is not None and key not in readable:
                 self.reference.point(key, None, self.now)
+        self.latest = self.now
 
     @precondition(lambda self: len(self.reference.cuts) > 2)
     @rule()
@@ -210,34 +243,44 @@ class PointerMachine(RuleBasedStateMachine):
 
     @rule(retain=st.sampled_from([timedelta(0), RETAIN]))
     def condemn(self, retain: timedelta) -> None:
-        listed = sorted(self.reference.files | set(self.pointers.removable(retain)), key=str)
-        condemned = self.pointers.condemn(listed, retain)
-        for each in condemned:
-            if (
-                each not in self.doomed
-            ):  # what a clean-up that was killed had condemned is finished, come what may
-                assert each != self.authorities().get(each.key)
-                assert self.reference.closed.get(each, NOW - RETAIN) <= self.now - retain
-        self.doomed = list({*self.doomed, *condemned})
-        self.taken.update(condemned)
+        """Begin a clean-up, which may die right after."""
+        listed = {artifact for artifact, _ in self.reference.files}
+        asked = sorted(listed | set(self.pointers.removable(retain)), key=str)
+        for each in self.pointers.condemn(asked, retain):
+            # What a clean-up that died had condemned is finished, come what may: by now it is another copy.
+            if each not in self.doomed:
+                assert each.artifact != self.authorities().get(each.artifact.key)
+                assert self.reference.closed.get(each.artifact, NOW - RETAIN) <= self.now - retain
+                self.doomed.append(each)
+                self.taken.update((each.artifact, copy) for copy in range(each.copy + 1))
+        self.latest = self.now
 
     @precondition(lambda self: self.doomed)
-    @rule(forgets=st.booleans())
-    def remove(self, forgets: bool) -> None:
-        """Delete the files of what is condemned; a clean-up may be killed before it says so."""
-        self.reference.files -= set(self.doomed)
+    @rule(data=st.data(), forgets=st.booleans())
+    def remove(self, data: st.DataObject, forgets: bool) -> None:
+        """Delete files of what was condemned, perhaps long ago; die half-way, or before saying so."""
+        chosen = data.draw(st.lists(st.sampled_from(self.doomed), min_size=1, unique=True))
+        self.delete(chosen)
         if forgets:
-            self.pointers.forget(self.doomed)
-            self.doomed = []
-        else:
-            self.now += ABANDONED_AFTER
+            self.forget(chosen)
+
+    def delete(self, condemned: list[Condemned]) -> None:
+        gone = {(each.artifact, copy) for each in condemned for copy in range(each.copy + 1)}
+        self.reference.files -= gone
+
+    def forget(self, condemned: list[Condemned]) -> None:
+        self.pointers.forget(condemned)
+        self.doomed = [each for each in self.doomed if each not in condemned]
+        self.latest = self.now
 
     @rule()
     def clean_up(self) -> None:
         """A whole clean-up, after which nothing but what is needed is left."""
-        self.now += RETAIN
+        self.clocks[self.writer] = self.now + RETAIN
         self.condemn(RETAIN)
-        self.remove(True)
+        self.delete(self.doomed)
+        self.forget(list(self.doomed))
+        assert list(self.pointers.removable(RETAIN)) == []
 
     @invariant()
     def readers_see_what_the_rules_say(self) -> None:
@@ -287,7 +330,23 @@ class PointerMachine(RuleBasedStateMachine):
         assert found == self.reference.cuts
         for read in (*cuts.values(), self.pointers.published(Selection(queries="clicks"))):
             for each in read:
-                assert Artifact(each.key, each.run_id, each.schema_version) in self.reference.files
+                artifact = Artifact(each.key, each.run_id, each.schema_version)
+                assert (artifact, each.copy) in self.reference.files
+
+    @invariant()
+    def load_records_are_for_ever(self) -> None:
+        """R-WH-2: `loaded_at` included, whatever was cleaned up and loaded again."""
+        found = {each.artifact: each for each in self.pointers.load_records()}
+        assert self.reference.records.items() <= found.items()
+        self.reference.records = found
+
+    @invariant()
+    def every_success_can_be_published(self) -> None:
+        """R-WH-7: no clean-up, alive or dead, keeps a load from publishing what it stages."""
+        for item in self.pointers.plan():
+            if item.action is not Action.HIDE:
+                ready = stage(item)
+                assert (ready.artifact, ready.copy) not in self.taken
 
     def teardown(self) -> None:
         """A pointer holds from version to version, one at a time, without overlap."""
@@ -296,18 +355,21 @@ class PointerMachine(RuleBasedStateMachine):
             for earlier, later in pairwise(spans):
                 assert earlier.valid_to is not None
                 assert earlier.valid_from < earlier.valid_to <= later.valid_from
+                assert earlier.closed_at is not None
+                assert earlier.published_at <= earlier.closed_at <= later.published_at  # R-STATE-11
             last = [
                 Artifact(key, each.run_id, each.schema_version) for each in spans if each.valid_to is None
             ]
             assert last == ([] if shelf.pointed is None else [shelf.pointed])
         assert list(verify_ledger(self.ledger.reader)) == []  # R-EVT-11
-        self.ledger.close()
+        for ledger in self.ledgers:
+            ledger.close()
 
 
 def test_any_history(new_ledger_url: Callable[[], str], request: pytest.FixtureRequest) -> None:
     class Machine(PointerMachine):
         def __init__(self) -> None:
-            super().__init__(open_ledger(new_ledger_url()))
+            super().__init__(new_ledger_url())
 
     on_sqlite = "sqlite" in request.node.name
     run_state_machine_as_test(

@@ -13,7 +13,7 @@ from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db import schema
 from sealbook.ledger.pointers.tables import authority_change
 from sealbook.model import PartitionKey
-from sealbook.model.publication import Action, Difference
+from sealbook.model.publication import FORMAT, Action, Difference
 from sealbook.model.selection import Selection
 from tests.support.ledger import BACKENDS, KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import load, planned, stage, staged
@@ -38,26 +38,29 @@ def test_only_what_is_accepted_is_loaded(ledger: Ledger) -> None:
 
 
 def test_a_plan_item_says_what_to_load(ledger: Ledger) -> None:
-    """The loader need ask no more to stage an item; the digest says that the run was loaded before."""
+    """The loader need ask no more to stage an item; `earlier` says what the run was loaded as before."""
     ledger.judge([accept(KEY, 1, records=7)])
     [item] = ledger.pointers.plan()
     assert item.key == KEY
-    assert item[4:] == (Action.LOAD, run_id(1), "1", 7, None, None, 0)
+    assert item[4:] == (Action.LOAD, run_id(1), "1", 7, None, 0, None)
 
     load(ledger)
     ledger.judge([accept(KEY, 2, records=8)])
     [item] = ledger.pointers.plan()
-    assert item[4:] == (Action.REPLACE, run_id(2), "1", 8, None, run_id(1), 1)
+    assert item[4:] == (Action.REPLACE, run_id(2), "1", 8, run_id(1), 0, None)
 
     load(ledger)
     ledger.judge([reject(KEY, 2, again="r")])
     [item] = ledger.pointers.plan()
-    assert item[4:] == (Action.HIDE, None, None, None, None, run_id(2), 2)
+    assert item[4:] == (Action.HIDE, None, None, None, run_id(2), 0, None)
 
     ledger.pointers.hide()
     ledger.judge([accept(KEY, 2, again="s", records=8)])
     [item] = ledger.pointers.plan()
-    assert item[4:] == (Action.LOAD, run_id(2), "1", 8, staged(run=2).digest, None, 3)
+    assert item[4:-1] == (Action.LOAD, run_id(2), "1", 8, None, 0)
+    [_, second] = ledger.pointers.stored_artifacts()
+    assert item.earlier == second
+    assert (second.digest, second.format, second.copy, second.kept) == (staged(run=2).digest, FORMAT, 0, True)
 
 
 def test_a_run_that_is_counted_anew_is_planned(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sealbook.errors import InvalidInput
 from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey
-from sealbook.model.publication import Coverage, Published
+from sealbook.model.publication import FORMAT, Coverage, Published
 from sealbook.model.selection import Selection
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import SINCE, UNTIL, load, seen, staged
@@ -38,6 +38,9 @@ def test_a_read_gives_all_that_a_reader_needs(ledger: Ledger) -> None:
             digest=record.digest,
             location=record.location,
             parts=1,
+            format=FORMAT,
+            copy=0,
+            part_digests=None,
             behind=False,
         )
     ]

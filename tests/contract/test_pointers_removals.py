@@ -7,11 +7,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from sealbook.errors import InvalidInput
+from sealbook.errors import Conflict, InvalidInput
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.pointers.removals import ABANDONED_AFTER
 from sealbook.model import PartitionKey
-from sealbook.model.publication import Artifact
+from sealbook.model.publication import Artifact, Condemned
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import artifact, load, seen, stage, staged
 
@@ -49,10 +48,21 @@ def removable(book: Ledger, retain: timedelta = AT_ONCE) -> list[Artifact]:
     return found
 
 
+def condemn(book: Ledger, *artifacts: Artifact) -> list[Condemned]:
+    """Begin a removal of artifacts, all of which may go."""
+    condemned = book.pointers.condemn(artifacts, AT_ONCE)
+    assert [each.artifact for each in condemned] == list(artifacts)
+    return condemned
+
+
 def remove(book: Ledger, *artifacts: Artifact) -> None:
     """Do a whole removal."""
-    assert book.pointers.condemn(artifacts, AT_ONCE) == list(artifacts)
-    book.pointers.forget(artifacts)
+    book.pointers.forget(condemn(book, *artifacts))
+
+
+def roll_back(book: Ledger, run: int) -> None:
+    """Give authority back to a run."""
+    book.rollback(KEY, run_id(run), actor="ann", reason="the other is worse")
 
 
 def publish(book: Ledger, run: int, key: PartitionKey = KEY) -> None:
@@ -119,97 +129,167 @@ def test_what_a_load_may_be_about_to_publish_stays(book: Ledger) -> None:
     assert book.pointers.unneeded([artifact(never)], RETAIN) == [artifact(never)]
 
 
-def test_a_removal_leaves_the_history_and_takes_the_load_record(book: Ledger) -> None:
-    """Pointer history is kept; what has a load record has files."""
+def test_a_removal_takes_files_and_leaves_history_and_records(book: Ledger) -> None:
+    """R-WH-2: load records are for ever; what must have files is another question."""
     publish(book, 1)
     publish(book, 2)
+    before = list(book.pointers.load_records())
     remove(book, artifact(run=1))
     assert [each.run_id for each in book.pointers.history(KEY)] == [run_id(1), run_id(2)]
-    assert [each.run_id for each in book.pointers.load_records()] == [run_id(2)]
+    assert list(book.pointers.load_records()) == before
+    assert [each.artifact for each in book.pointers.stored_artifacts()] == [artifact(run=2)]
     assert removable(book) == []
     assert seen(book) == {KEY: run_id(2)}
 
 
-def test_a_removed_run_can_be_loaded_again(book: Ledger) -> None:
-    """Rolled back to after its removal, a run is staged anew, and may then have any digest."""
+def test_a_removed_run_is_loaded_again_with_the_same_record(book: Ledger, clock: Clock) -> None:
+    """R-WH-2: rolled back to after its removal, a run is staged anew: the next copy of the same bytes."""
     publish(book, 1)
+    before = list(book.pointers.load_records())
     publish(book, 2)
-    remove(book, artifact(run=1))
-    book.rollback(KEY, run_id(1), actor="ann", reason="the second is worse")
-    [item] = book.pointers.plan()
-    assert item.digest is None
-    again = staged(KEY, 1, planned=item.planned_version, content="by a newer writer")
-    assert book.pointers.swap([again]).loaded == (KEY,)
-    assert [each.digest for each in book.pointers.load_records() if each.run_id == run_id(1)] == [
-        again.digest
-    ]
+    for copy in (1, 2):
+        clock.now += RETAIN
+        remove(book, artifact(run=1))
+        roll_back(book, 1)
+        [item] = book.pointers.plan()
+        assert item.earlier is not None
+        assert (item.earlier.kept, item.copy, item.earlier.digest) == (False, copy, staged(run=1).digest)
+        with pytest.raises(Conflict, match="loaded before with digest"):
+            book.pointers.swap([staged(KEY, 1, copy=copy, content="by a newer writer")])
+        assert book.pointers.swap([stage(item)]).loaded == (KEY,)
+        assert list(book.pointers.load_records())[:1] == before
+        [published] = book.pointers.published()
+        assert (published.run_id, published.copy) == (run_id(1), copy)
+        publish(book, copy + 2)
 
 
-def test_a_condemned_artifact_is_not_published(book: Ledger) -> None:
-    """A load of a run whose files are being deleted is refused, and the next one succeeds."""
+def test_a_load_takes_over_from_a_clean_up_that_died(book: Ledger) -> None:
+    """R-WH-7: condemned and never heard of again, a run is published at once, by files of other names."""
     publish(book, 1)
     publish(book, 2)
-    [doomed] = book.pointers.condemn([artifact(run=1)], AT_ONCE)
-    book.rollback(KEY, run_id(1), actor="ann", reason="the second is worse")
+    [doomed] = condemn(book, artifact(run=1))
+    roll_back(book, 1)
     [item] = book.pointers.plan()
-    result = book.pointers.swap([stage(item)])
-    assert result.removed == result.skipped == (KEY,)
-    assert doomed not in [each.artifact for each in book.pointers.load_records()]
-    book.pointers.forget([doomed])
-    assert book.pointers.swap([stage(item)]).removed == (KEY,)  # staged before the files were deleted
-    [item] = book.pointers.plan()
+    assert item.copy == doomed.copy + 1
     assert book.pointers.swap([stage(item)]).loaded == (KEY,)
     assert seen(book) == {KEY: run_id(1)}
+    book.pointers.forget([doomed])  # it was only slow
+    assert [each.artifact for each in book.pointers.stored_artifacts()] == [artifact(run=1), artifact(run=2)]
+    assert removable(book) == [artifact(run=2)]
 
 
-def test_a_load_is_refused_however_the_authority_moved_in_between(book: Ledger) -> None:
+def test_a_load_that_was_planned_before_is_refused(book: Ledger) -> None:
     """The authority leaves a run and comes back to it while clean-up removes it: what was staged is gone."""
     book.judge([accept(KEY, 1)])
     [item] = book.pointers.plan()
     ready = stage(item)
-    publish(book, 1)
     publish(book, 2)
-    remove(book, artifact(run=1))
-    book.rollback(KEY, run_id(1), actor="ann", reason="to try it again")
+    [doomed] = condemn(book, artifact(run=1))
+    roll_back(book, 1)
+    result = book.pointers.swap([ready])
+    assert result.removed == result.skipped == (KEY,)
+    book.pointers.forget([doomed])
     assert book.pointers.swap([ready]).removed == (KEY,)
     assert seen(book) == {}
+    assert load(book).loaded == (KEY,)
+    assert seen(book) == {KEY: run_id(1)}
 
 
-def test_two_clean_ups_never_work_on_the_same_artifact(book: Ledger, clock: Clock) -> None:
-    """A slow one must not delete what another forgot and a load wrote again; a dead one is replaced."""
+def test_two_clean_ups_may_work_on_the_same_artifact(book: Ledger) -> None:
+    """Both delete the same copies; the slower one touches none that a load wrote since."""
     publish(book, 1)
     publish(book, 2)
-    assert book.pointers.condemn([artifact(run=1)], AT_ONCE) == [artifact(run=1)]
-    assert removable(book) == []
-    assert book.pointers.condemn([artifact(run=1)], AT_ONCE) == []
-    clock.now += ABANDONED_AFTER
+    first = condemn(book, artifact(run=1))
     assert removable(book) == [artifact(run=1)]
-    remove(book, artifact(run=1))
+    assert condemn(book, artifact(run=1)) == first
+    book.pointers.forget(first)
     assert removable(book) == []
+    roll_back(book, 1)
+    load(book)
+    book.pointers.forget(first)
+    assert seen(book) == {KEY: run_id(1)}
+    assert book.pointers.condemn([artifact(run=1)], AT_ONCE) == []
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_an_interrupted_removal_is_taken_up_again(book: Ledger, clock: Clock, recorded: bool) -> None:
+def test_an_interrupted_removal_is_taken_up_again(book: Ledger, recorded: bool) -> None:
     """A crash after condemning leaves no partition stuck, even if its run became the authority meanwhile."""
     if recorded:
         publish(book, 1)
     else:
         book.judge([accept(KEY, 1)])
     publish(book, 2)
-    assert book.pointers.condemn([artifact(run=1)], AT_ONCE) == [artifact(run=1)]
-    book.rollback(KEY, run_id(1), actor="ann", reason="the second is worse")
-    clock.now += ABANDONED_AFTER
-    remove(book, *removable(book))
+    [doomed] = condemn(book, artifact(run=1))
+    roll_back(book, 1)
+    assert artifact(run=1) in removable(book)
+    assert condemn(book, artifact(run=1)) == [doomed]
+    book.pointers.forget([doomed])
     assert load(book).loaded == (KEY,)
     assert seen(book) == {KEY: run_id(1)}
+
+
+def test_an_orphan_is_condemned_as_what_a_load_would_have_staged(book: Ledger) -> None:
+    """Left behind twice by loads that crashed, each time as another copy."""
+    book.judge([accept(KEY, 1)])
+    publish(book, 2)
+    assert [each.copy for each in condemn(book, artifact(run=1))] == [0]
+    book.pointers.forget([Condemned(artifact(run=1), 0)])
+    roll_back(book, 1)
+    [item] = book.pointers.plan()
+    assert (item.copy, item.earlier) == (1, None)
+    book.judge([accept(KEY, 3)])
+    assert [each.copy for each in condemn(book, artifact(run=1))] == [1]
 
 
 def test_forgetting_what_is_not_condemned_changes_nothing(book: Ledger) -> None:
     """A clean-up that was overtaken cannot take away what is in use again."""
     publish(book, 1)
-    book.pointers.forget([artifact(run=1), artifact(OTHER, 1)])
-    assert [each.artifact for each in book.pointers.load_records()] == [artifact(run=1)]
-    assert book.pointers.unneeded([], AT_ONCE) == book.pointers.condemn([], AT_ONCE) == []
+    book.pointers.forget([Condemned(artifact(run=1), 0), Condemned(artifact(OTHER, 1), 0)])
+    assert [each.artifact for each in book.pointers.stored_artifacts()] == [artifact(run=1)]
+    assert book.pointers.unneeded([], AT_ONCE) == []
+    assert book.pointers.condemn([], AT_ONCE) == []
+
+
+def test_a_loader_days_behind_makes_nothing_removable(ledger_url: str) -> None:
+    """R-WH-7, R-STATE-11: what was replaced a moment ago stays, whatever that loader thinks the time is."""
+    now = Clock()
+    with (
+        open_ledger(ledger_url, clock=now) as book,
+        open_ledger(ledger_url, clock=lambda: now.now - timedelta(days=8)) as behind,
+    ):
+        publish(book, 1)
+        book.judge([accept(KEY, 2)])
+        load(behind)
+        [first, second] = book.pointers.history(KEY)
+        assert first.published_at <= second.published_at == first.closed_at
+        assert removable(book, RETAIN) == removable(behind, RETAIN) == []
+        now.now += RETAIN
+        assert removable(book, RETAIN) == [artifact(run=1)]
+        assert removable(behind, RETAIN) == []  # until it has heard of that time
+        publish(book, 3)
+        assert removable(behind, RETAIN) == [artifact(run=1)]
+
+
+def test_new_files_are_noted_and_nothing_else(book: Ledger) -> None:
+    """What was damaged and is staged again under other names keeps its record; other bytes are not taken."""
+    publish(book, 1)
+    before = list(book.pointers.load_records())
+    book.pointers.refile([staged(KEY, 1, copy=1, content="others")])
+    assert [each.copy for each in book.pointers.published()] == [0]
+    book.pointers.refile([staged(KEY, 1, copy=1)])
+    assert [each.copy for each in book.pointers.published()] == [1]
+    book.pointers.refile([staged(KEY, 1, copy=0)])
+    assert [each.copy for each in book.pointers.published()] == [1]
+    assert list(book.pointers.load_records()) == before
+
+
+def test_a_condemned_copy_is_not_noted(book: Ledger) -> None:
+    """A rebuild that a clean-up came before leaves the files to it."""
+    publish(book, 1)
+    publish(book, 2)
+    [doomed] = condemn(book, artifact(run=1))
+    book.pointers.refile([staged(KEY, 1, copy=doomed.copy)])
+    assert [each.artifact for each in book.pointers.stored_artifacts()] == [artifact(run=2)]
 
 
 def test_a_retention_that_is_none_is_refused(book: Ledger) -> None:

@@ -16,6 +16,7 @@ from sealbook.ledger import Ledger, grant_roles, open_ledger
 from sealbook.ledger.reader import open_ledger_reader
 from sealbook.ledger.roles import RIGHTS
 from sealbook.ledger.states.tables import partition_state
+from sealbook.model.publication import Condemned
 from sealbook.status.verify import verify_ledger
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 from tests.support.pointers import SINCE, UNTIL, artifact, load, seen, staged
@@ -53,12 +54,13 @@ def test_a_loader_does_all_of_its_work(url_as: UrlAs) -> None:
         ledger.pointers.create_cut("later")
         ledger.pointers.drop_cut("now")
         unneeded = list(ledger.pointers.removable(timedelta(0)))
-        assert (
-            ledger.pointers.condemn(unneeded, timedelta(0))
-            == unneeded
-            == [artifact(KEY, 1), artifact(OTHER, 1)]
-        )
-        ledger.pointers.forget(unneeded)
+        condemned = ledger.pointers.condemn(unneeded, timedelta(0))
+        assert [each.artifact for each in condemned] == [artifact(KEY, 1), artifact(OTHER, 1)]
+        ledger.pointers.forget(condemned)
+        ledger.pointers.refile([staged(KEY, 2, copy=1)])
+        [stored] = ledger.pointers.stored_artifacts()
+        assert (stored.artifact, stored.copy) == (artifact(KEY, 2), 1)
+        assert len(list(ledger.pointers.load_records())) == 3
         assert list(ledger.pointers.differences()) == []
         with pytest.raises(Permanent, match="permission denied"):
             ledger.judge([accept(KEY, 3)])
@@ -84,7 +86,7 @@ WRITES: dict[str, Callable[[Ledger], object]] = {
     "create a cut": lambda ledger: ledger.pointers.create_cut(),
     "drop a cut": lambda ledger: ledger.pointers.drop_cut("now"),
     "condemn": lambda ledger: ledger.pointers.condemn([artifact(KEY, 1)], timedelta(0)),
-    "forget": lambda ledger: ledger.pointers.forget([artifact(KEY, 1)]),
+    "forget": lambda ledger: ledger.pointers.forget([Condemned(artifact(KEY, 1), 0)]),
 }
 
 

@@ -14,7 +14,7 @@ from sealbook.book import Book
 from sealbook.errors import ConfigError, Corrupt, InvalidInput, Irreconcilable, NotFound
 from sealbook.model.publication import CoverageKind
 from sealbook.model.selection import Selection
-from sealbook.warehouse.layout import part_path
+from sealbook.warehouse.layout import part_paths
 from tests.support.ledger import accept, reject, run_id
 from tests.support.published import (
     CONTRACTS,
@@ -248,8 +248,10 @@ def test_partitions_come_in_key_order_and_rows_in_that_of_their_payload(book: Bo
 def test_an_artifact_that_is_not_what_was_loaded(book: Book) -> None:
     put(book, KEYS[:1])
     [published] = book.ledger.pointers.published(Selection(queries=QUERY))
-    file = Path(book.settings.warehouse) / part_path(published.location, 0)
-    write(book.settings.warehouse, KEYS[0], 1, contract=CONTRACTS["1"], rows=9)
+    [file] = [Path(book.settings.warehouse) / path for path in part_paths(published)]
+    nine = write(book.settings.warehouse, KEYS[0], 1, contract=CONTRACTS["1"], rows=9)
+    assert book.table(QUERY).num_rows == 10
+    (Path(book.settings.warehouse) / part_paths(nine)[0]).replace(file)
     with pytest.raises(Corrupt, match="9 rows, not 10"):
         book.table(QUERY)
     file.write_bytes(b"PAR1 no more")

@@ -191,7 +191,9 @@ def test_an_artifact_that_a_clean_up_takes_away_is_not_pointed_at(ledger: Ledger
     for run in (1, 2):
         ledger.judge([accept(KEY, run)])
         load(ledger)
-    assert ledger.pointers.condemn([artifact(run=1)], timedelta(0)) == [artifact(run=1)]
+    assert [each.artifact for each in ledger.pointers.condemn([artifact(run=1)], timedelta(0))] == [
+        artifact(run=1)
+    ]
     assert not ledger.rollbacks.rollback(KEY, run_id(1), **WHO).is_readable
     assert seen(ledger) == {}
     verified(ledger)

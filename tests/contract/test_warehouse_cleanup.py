@@ -17,7 +17,7 @@ ORPHAN = Artifact(KEY, RunId("01J8ZQ6T5N8W3Y2V7R4K9M0XCE"), "1")
 
 def test_what_no_load_published_goes_and_what_is_not_ours_stays(raw_url: str) -> None:
     store = ArtifactStore.open(raw_url)
-    orphan = part_path(location_of(ORPHAN), 0)
+    orphan = part_path(location_of(ORPHAN), 0, "0" * 64)
     strangers = ["My Notes/2026/read me.txt", "demo/campaign_daily/notes.txt", "demo/Other Query/x/y.parquet"]
     store.put_all(dict.fromkeys([orphan, *strangers], b"rows"))
 

@@ -18,6 +18,7 @@ from sealbook.ledger import open_ledger
 from sealbook.load import loading, orders
 from sealbook.load.loading import Loading
 from sealbook.load.results import Loaded, LoadEnding
+from sealbook.model import Verdict
 from sealbook.model.failures import ErrorClass
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
@@ -199,18 +200,25 @@ def test_deleted_artifacts_come_back_with_the_same_bytes_and_the_same_record(
     assert list(loaded.ledger.pointers.load_records()) == records
 
 
-def test_a_rollback_publishes_the_earlier_artifact_without_writing_it_again(
+def test_what_is_good_again_is_published_without_being_written_again(
     spark: SparkSession, loaded: Warehouse
 ) -> None:
-    first = next(each for each in loaded.published() if each.key == KEY)
-    loaded.accept([KEY], loaded.seal([KEY], restatement=2))
+    """R-WH-2: hidden, and then accepted as it was, a run has its artifact there already."""
+    [first] = [each for each in loaded.published() if each.key == KEY]
+    loaded.demote(KEY, first.run_id)
     loaded.load(spark)
     os.utime(loaded.parts(first)[0], (1, 1))
+    again = Verdict.accept(
+        *(KEY, first.run_id),
+        schema_version="1",
+        record_count=5,
+        validator_version="v",
+        revalidation_id="good again",
+    )
+    loaded.ledger.judge([again])
 
-    loaded.ledger.rollback(KEY, first.run_id, actor="a", reason="r")
-
-    assert loaded.load(spark) == {}  # the pointer went back with the rollback (R-WH-9)
-    assert next(each for each in loaded.published() if each.key == KEY) == first
+    assert loaded.load(spark)[KEY].ending is LoadEnding.LOADED
+    assert [each for each in loaded.published() if each.key == KEY] == [first]
     assert loaded.parts(first)[0].stat().st_mtime == 1
 
 

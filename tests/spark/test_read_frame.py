@@ -16,6 +16,7 @@ from sealbook.model.selection import Selection
 from sealbook.read.frame import Scan, quicker_scan, register
 from sealbook.read.schema import reconcile
 from sealbook.read.source import spark_schema
+from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.part_files import PartFiles
 from tests.support.books import CATALOGUE, SETTINGS, changed, write_book
 from tests.support.ledger import KEY, accept, reject, run_id
@@ -170,7 +171,7 @@ def test_the_format_plans_each_query_from_the_ledger(
     assert tuple(spark.sql(count).first() or ()) == (10, run_id(1))
     # What the filter leaves out is not even opened.
     for each in book.ledger.pointers.published(Selection(queries=QUERY, since=keys[2].logical_date)):
-        (Path(warehouse) / each.location / "part-00000.parquet").unlink()
+        (Path(warehouse) / part_paths(each)[0]).unlink()
     assert tuple(spark.sql(count).first() or ()) == (10, run_id(1))
     publish(book.ledger, warehouse, keys[1:2], version="1", run=2, rows=4)
     assert tuple(spark.sql(count).first() or ()) == (4, run_id(2))

@@ -107,7 +107,7 @@ class Warehouse:
 
     def parts(self, published: Published) -> list[Path]:
         """Return the files of what readers see of a partition."""
-        return [Path(self.url) / path for path in part_paths(published.location, published.parts)]
+        return [Path(self.url) / path for path in part_paths(published)]
 
     def check_intact(self) -> None:
         """See that every published artifact is wholly there, just as its load record says."""

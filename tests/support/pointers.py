@@ -28,11 +28,11 @@ def staged(
     *,
     version: str = "1",
     records: int = 10,
-    planned: int = 0,
+    copy: int = 0,
     content: str = "",
 ) -> Staged:
     """Return an artifact as if it were written; the same run has the same digest, unless content is given."""
-    return _written(artifact(key, run, version), records, planned, content)
+    return _written(artifact(key, run, version), records, copy, content)
 
 
 def stage(item: PlanItem) -> Staged:
@@ -40,9 +40,13 @@ def stage(item: PlanItem) -> Staged:
     assert item.run_id is not None
     assert item.schema_version is not None
     assert item.record_count is not None
-    return _written(
-        Artifact(item.key, item.run_id, item.schema_version), item.record_count, item.planned_version
-    )
+    artifact = Artifact(item.key, item.run_id, item.schema_version)
+    return _written(artifact, item.record_count, copy_to_stage(item))
+
+
+def copy_to_stage(item: PlanItem) -> int:
+    """Return the copy that a loader finds, or else writes."""
+    return item.earlier.copy if item.earlier is not None and item.earlier.kept else item.copy
 
 
 def load(ledger: Ledger, selection: Selection = EVERYTHING) -> SwapResult:
@@ -76,12 +80,12 @@ def planned(ledger: Ledger, selection: Selection = EVERYTHING) -> list[tuple[Act
     return items
 
 
-def _written(identity: Artifact, records: int, planned_version: int, content: str = "") -> Staged:
+def _written(identity: Artifact, records: int, copy: int, content: str = "") -> Staged:
     return Staged(
         identity,
-        planned_version,
         record_count=records,
         bytes=100 + records,
         digest=sha256(f"{identity}{content}".encode()).hexdigest(),
         location=f"{identity.key}/{identity.schema_version}/{identity.run_id}",
+        copy=copy,
     )

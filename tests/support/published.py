@@ -18,7 +18,7 @@ from sealbook.model import PartitionKey
 from sealbook.model.contract import Column, ColumnType, Contract, Query
 from sealbook.model.publication import Artifact, Staged
 from sealbook.rows.types import arrow_type
-from sealbook.warehouse.encoding import to_parquet
+from sealbook.warehouse.encoding import digest_of, stamp_of, to_parquet
 from sealbook.warehouse.layout import location_of, part_path
 from sealbook.warehouse.store import ArtifactStore
 from tests.support.ledger import accept, run_id
@@ -118,7 +118,14 @@ def rows_of(contract: Contract, rows: int, seed: int = 0) -> pa.Table:
 
 
 def write(
-    warehouse: str | Path, key: PartitionKey, run: int, *, contract: Contract, rows: int = 10, parts: int = 1
+    warehouse: str | Path,
+    key: PartitionKey,
+    run: int,
+    *,
+    contract: Contract,
+    rows: int = 10,
+    parts: int = 1,
+    copy: int = 0,
 ) -> Staged:
     """Write the artifact of a run, as a loader does, and return it ready to be published."""
     artifact = Artifact(key, run_id(run), contract.schema_version)
@@ -126,12 +133,22 @@ def write(
     table = rows_of(contract, rows, run)
     store = ArtifactStore.open(warehouse)
     size, step = 0, -(-rows // parts) if rows else 1
+    digests = []
     for number in range(parts):
-        data = to_parquet(table.slice(number * step, step).combine_chunks())
-        store.put(part_path(location, number), data)
+        data = to_parquet(table.slice(number * step, step).combine_chunks(), stamp_of(artifact, number))
+        digests.append(sha256(data).hexdigest())
+        store.put(part_path(location, number, digests[-1], copy), data)
         size += len(data)
-    digest = sha256(str(artifact).encode()).hexdigest()
-    return Staged(artifact, 0, record_count=rows, bytes=size, digest=digest, location=location, parts=parts)
+    return Staged(
+        artifact,
+        record_count=rows,
+        bytes=size,
+        digest=digest_of(digests),
+        location=location,
+        parts=parts,
+        copy=copy,
+        part_digests=tuple(digests) if parts > 1 else None,
+    )
 
 
 def publish(

@@ -13,7 +13,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import count
@@ -36,7 +36,7 @@ from sealbook.model.selection import Selection
 from sealbook.warehouse.cleanup import Cleanup
 from sealbook.warehouse.store import ArtifactStore
 from tests.support.ledger import accept, reject, run_id
-from tests.support.pointers import load, planned, seen
+from tests.support.pointers import copy_to_stage, load, planned, seen
 from tests.support.published import CONTRACTS, FIRST_DAY, QUERY, SOURCE, open_book, write
 
 ROUNDS = 12
@@ -119,8 +119,9 @@ class FileParty:
         return pointers.swap([self._stage(item) for item in plan])
 
     def _stage(self, item: PlanItem) -> Staged:
-        written = write(self.warehouse, item.key, int(str(item.run_id)), contract=CONTRACTS["1"])
-        return replace(written, planned_version=item.planned_version)
+        return write(
+            self.warehouse, item.key, int(str(item.run_id)), contract=CONTRACTS["1"], copy=copy_to_stage(item)
+        )
 
     def see(self, **asked: Any) -> Seen:
         """Read the rows."""

@@ -25,7 +25,7 @@ def test_small_plans_use_every_core_but_few_tasks(
     """To start a task takes as long as to stage fifty small partitions."""
     run_id = new_run_id()
     orders = [
-        Order(Artifact(key, run_id, "1"), record_count=10, digest=None, planned_version=0)
+        Order(Artifact(key, run_id, "1"), record_count=10, copy=0, earlier=None, publishes=True)
         for key in demo_keys(partitions, 1)
     ]
     divided = divide(orders, QUERIES, RawReader.open(tmp_path), cores=cores)

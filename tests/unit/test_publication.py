@@ -15,7 +15,6 @@ KEY = PartitionKey("demo", "a", "clicks", date(2026, 1, 1))
 RUN = "0" * 26
 GOOD: dict[str, Any] = {
     "artifact": Artifact(KEY, RunId(RUN), "1"),
-    "planned_version": 0,
     "record_count": 0,
     "bytes": 0,
     "digest": "0123456789abcdef" * 4,
@@ -28,8 +27,6 @@ GOOD: dict[str, Any] = {
     ("field", "value"),
     [
         ("artifact", KEY),
-        ("planned_version", -1),
-        ("planned_version", None),
         ("record_count", -1),
         ("record_count", 1.0),
         ("bytes", True),
@@ -39,6 +36,10 @@ GOOD: dict[str, Any] = {
         ("location", ""),
         ("location", "a\0b"),
         ("parts", 0),
+        ("format", 3),
+        ("copy", -1),
+        ("part_digests", ("0" * 64,)),
+        ("part_digests", ("0", "1")),
     ],
 )
 def test_a_staged_artifact_is_checked_field_by_field(field: str, value: object) -> None:

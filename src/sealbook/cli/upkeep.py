@@ -86,12 +86,13 @@ def verify(
     verification = Verification(book.ledger.pointers, ArtifactStore.open(book.settings.warehouse))
     mismatches = list(verification.pointers(selection))
     artifacts = 0
-    total = sum(1 for _ in book.ledger.pointers.load_records(selection))
+    total = sum(1 for _ in book.ledger.pointers.stored_artifacts(selection))
     with partitions_progress("Verifying", total) as progress:
         for verified in verification.artifacts(selection):
             artifacts += 1
             mismatches += verified.mismatches
-            progress.advance(1, rows=verified.record.record_count, size=verified.record.bytes)
+            record = verified.artifact.record
+            progress.advance(1, rows=record.record_count, size=record.bytes)
     columns: list[Column[Mismatch]] = [
         Column("partition", lambda each: each.key),
         Column("run", lambda each: each.run_id, spare=1),

@@ -49,10 +49,10 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
     "loader": _APPEND
     | {
         "pointer": ["SELECT", "INSERT", "UPDATE (valid_to, closed_at)"],
-        "load_record": ["SELECT", "INSERT", "DELETE"],
-        "warehouse_version": ["SELECT", "UPDATE (version)"],
+        "load_record": ["SELECT", "INSERT", "UPDATE (copy, part_digests)"],
+        "warehouse_version": ["SELECT", "UPDATE (version, changed_at)"],
         "cut": ["SELECT", "INSERT", "DELETE"],
-        "removal": ["SELECT", "INSERT", "UPDATE (removed_version)", "DELETE"],
+        "removal": ["SELECT", "INSERT", "UPDATE (copy, condemned_at, removed_at)"],
         "authority_change": ["SELECT", "DELETE"],
     },
     "validator": _APPEND
@@ -71,7 +71,7 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
         "rollback": ["SELECT", "INSERT"],
         "authority_change": ["SELECT", "INSERT"],
         "pointer": ["SELECT", "INSERT", "UPDATE (valid_to, closed_at)"],  # a rollback takes effect at once
-        "warehouse_version": ["SELECT", "UPDATE (version)"],
+        "warehouse_version": ["SELECT", "UPDATE (version, changed_at)"],
         "retired_run": ["SELECT", "INSERT"],
         "projection": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "run_snapshot": ["SELECT", "INSERT", "UPDATE", "DELETE"],
@@ -79,8 +79,8 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
 }
 """What each role may do, by table or function. Nobody may rewrite an attempt or a log, or delete from one.
 
-Projections can be made anew: control may rebuild them. A loader may drop cuts, and load records that nothing
-needs. It puts its batches into temporary tables, which everybody may unless the database says otherwise.
+Projections can be made anew: control may rebuild them. A loader may drop cuts, but no load
+record. It puts its batches into temporary tables, which everybody may unless the database says otherwise.
 """
 
 # Where the tables are, which need not be where the present user's new tables would go.

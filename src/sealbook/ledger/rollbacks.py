@@ -77,9 +77,9 @@ class RollbackWriter:
             )
 
         def work(connection: Connection) -> RolledBack:
-            version = lock_version(connection)
+            version, now = lock_version(connection, self._clock)
             before = state_rows.lock(connection, [key]).get(key, PartitionState.pending(key))
-            at = state_rows.not_before(self._clock.now(connection), [before])
+            at = state_rows.not_before(now, [before])
             move, done = _planned(connection, before, target, known or frozenset(), at)
             state_rows.write(connection, [done.state], OVERRIDDEN)
             override = log_override(

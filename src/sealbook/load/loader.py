@@ -11,7 +11,7 @@ from sealbook.ledger.pointers import Pointers
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import RunId
 from sealbook.model.progress import OnProgress, no_progress
-from sealbook.model.publication import Action, LoadRecord, PlanItem
+from sealbook.model.publication import Action, PlanItem, StoredArtifact
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class LoadPlan:
 
     selection: Selection
     items: tuple[PlanItem, ...]
-    rebuild: tuple[LoadRecord, ...] = field(default=(), repr=False)
+    rebuild: tuple[StoredArtifact, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.items) + len(self.rebuild)
@@ -67,12 +67,12 @@ class Loader:
         if not rebuild:
             return LoadPlan(selection, items)
         planned = {(item.key, item.run_id, item.schema_version) for item in items}
-        records = (
-            record
-            for record in self._pointers.load_records(selection)
-            if (record.key, record.run_id, record.schema_version) not in planned
+        others = (
+            each
+            for each in self._pointers.stored_artifacts(selection)
+            if (each.key, each.record.run_id, each.record.schema_version) not in planned
         )
-        return LoadPlan(selection, items, tuple(records))
+        return LoadPlan(selection, items, tuple(others))
 
     def run(
         self, plan: LoadPlan, on_progress: OnProgress = no_progress
@@ -91,12 +91,14 @@ class Loader:
             from sealbook.raw import RawReader
             from sealbook.warehouse.store import ArtifactStore
 
+            artifacts = ArtifactStore.open(self._warehouse_url)
+            artifacts.check(writing=True)
             yield from Loading(
                 self._pointers,
                 self._queries,
                 self._spark(),
                 RawReader.open(self._raw_url),
-                ArtifactStore.open(self._warehouse_url),
+                artifacts,
                 plan,
                 on_progress,
             ).results()

@@ -24,7 +24,7 @@ from sealbook.load.staging import (
 from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
 from sealbook.model.progress import OnProgress, no_progress
-from sealbook.model.publication import Action, Artifact, Staged, SwapResult
+from sealbook.model.publication import FORMAT, Action, Artifact, Staged, SwapResult, is_unnamed
 from sealbook.model.words import counted
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES
@@ -53,7 +53,7 @@ _ENDINGS = {
     "moved": (LoadEnding.SKIPPED, "its authority moved on since the plan"),
     "removed": (
         LoadEnding.SKIPPED,
-        "a clean-up took its artifact away; the next load stages it",
+        "a clean-up took its artifact away since the plan; the next load stages it",
     ),
     "miscounted": (LoadEnding.FAILED, "its artifact has another number of records than was accepted"),
 }
@@ -93,7 +93,9 @@ class Loading:
         cores = spark.sparkContext.defaultParallelism
         self._divided = divide(self._orders, queries, raw, cores=cores, part_bytes=part_bytes)
         self._gathered = {ordinal: _Gathered(units) for ordinal, units in self._divided.units.items()}
+        self._artifacts = artifacts
         self._batch: list[Staged] = []
+        self._refiled: list[tuple[Staged, Loaded]] = []
         self._given_up = 0
         self._swapped = time.monotonic()
 
@@ -111,6 +113,11 @@ class Loading:
             with closing(run_tasks(self._spark, tasks, self._stager, given_up)) as staged:
                 for results in staged:
                     done = list(self._take(results))
+                    if any(isinstance(each, NotStaged) and each.unwritable for each in results):
+                        done += self._swap()
+                        yield done
+                        self._artifacts.check_writable()
+                        continue
                     if self._is_due():
                         done += self._swap()
                     if done:
@@ -131,9 +138,7 @@ class Loading:
             gathered = self._gathered[result.ordinal]
             gathered.outstanding -= 1
             if isinstance(result, Intact):
-                if order.digest is None:
-                    raise AssertionError(f"{order.artifact} is intact, but has no load record")
-                yield from self._complete(order, order.digest, result.bytes, result.parts, is_intact=True)
+                yield from self._complete(order, _as_it_was(order), is_intact=True)
             elif isinstance(result, NotStaged):
                 if not gathered.has_failed:
                     yield self._failed(order, result.reason, result.error_class)
@@ -151,49 +156,51 @@ class Loading:
                 order, f"it has {counted(rows, 'row')}, but was accepted with {order.record_count:,}"
             )
             return
-        digest = digest_of([part.sha256 for part in parts])
-        if order.digest not in (None, digest):
+        digests = tuple(part.sha256 for part in parts)
+        digest, earlier = digest_of(digests), order.earlier
+        if earlier is not None and earlier.digest != digest:
             yield self._failed(
                 order,
-                f"staged again it has digest {digest}, but was loaded before with {order.digest}:"
+                f"staged again it has digest {digest}, but was loaded before with {earlier.digest}:"
                 " its contract, or pyarrow, is another by now",
             )
             return
-        yield from self._complete(
-            order, digest, sum(part.bytes for part in parts), len(parts), is_intact=False
+        staged = Staged(
+            order.artifact,
+            order.record_count,
+            sum(part.bytes for part in parts),
+            digest,
+            location_of(order.artifact),
+            len(parts),
+            FORMAT if earlier is None else earlier.format,
+            order.copy,
+            digests if len(digests) > 1 else None,
         )
+        yield from self._complete(order, staged, is_intact=False)
 
-    def _complete(
-        self, order: Order, digest: str, size: int, parts: int, *, is_intact: bool
-    ) -> Iterator[Loaded]:
-        self._on_progress(1, rows=order.record_count, size=size)
-        if order.planned_version is None:
-            yield _loaded(
-                order.artifact,
-                LoadEnding.UNCHANGED if is_intact else LoadEnding.REBUILT,
-                record_count=order.record_count,
-                size=size,
-            )
+    def _complete(self, order: Order, staged: Staged, *, is_intact: bool) -> Iterator[Loaded]:
+        self._on_progress(1, rows=order.record_count, size=staged.bytes)
+        if order.publishes:
+            self._batch.append(staged)
             return
-        self._batch.append(
-            Staged(
-                order.artifact,
-                order.planned_version,
-                record_count=order.record_count,
-                bytes=size,
-                digest=digest,
-                location=location_of(order.artifact),
-                parts=parts,
-            )
-        )
+        ending = LoadEnding.UNCHANGED if is_intact else LoadEnding.REBUILT
+        result = _loaded(order.artifact, ending, record_count=order.record_count, size=staged.bytes)
+        if order.earlier is not None and order.earlier.copy != staged.copy:
+            self._refiled.append((staged, result))
+        else:
+            yield result
 
     def _is_due(self) -> bool:
         return len(self._batch) >= _BATCH or time.monotonic() - self._swapped >= _LONGEST_WAIT_SECONDS
 
     def _swap(self) -> list[Loaded]:
         """Publish what is staged, in batches of bounded size."""
+        refiled, self._refiled = self._refiled, []
+        if refiled:
+            self._pointers.refile(staged for staged, _ in refiled)
         waiting, self._batch = self._batch, []
-        results = [
+        results = [result for _, result in refiled]
+        results += [
             result
             for start in range(0, len(waiting), _BATCH)
             for result in self._publish(waiting[start : start + _BATCH])
@@ -230,9 +237,28 @@ def _orders(plan: LoadPlan) -> Iterator[Order]:
         if item.run_id is None or item.schema_version is None or item.record_count is None:
             raise AssertionError(f"{item.key} is to be loaded, but its state names no run")
         artifact = Artifact(item.key, item.run_id, item.schema_version)
-        yield Order(artifact, item.record_count, item.digest, item.planned_version)
-    for record in plan.rebuild:
-        yield Order(record.artifact, record.record_count, record.digest, planned_version=None)
+        yield Order(artifact, item.record_count, item.copy, item.earlier, publishes=True)
+    for each in plan.rebuild:
+        copy = each.copy + is_unnamed(each.format, each.copy)  # written anew, it gets a name with a digest
+        yield Order(each.artifact, each.record.record_count, copy, each, publishes=False)
+
+
+def _as_it_was(order: Order) -> Staged:
+    """Return an artifact whose files are there as they were recorded."""
+    earlier = order.earlier
+    if earlier is None:
+        raise AssertionError(f"{order.artifact} is intact, but has no load record")
+    return Staged(
+        order.artifact,
+        order.record_count,
+        earlier.record.bytes,
+        earlier.digest,
+        earlier.location,
+        earlier.parts,
+        earlier.format,
+        earlier.copy,
+        earlier.part_digests,
+    )
 
 
 def _swap_results(batch: Iterable[Staged], swapped: SwapResult) -> list[Loaded]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
 from sealbook.errors import SealbookError
-from sealbook.load.staging import PART_BYTES, NotStaged, StagingTask, piece_count
+from sealbook.load.staging import PART_BYTES, NotStaged, Placing, StagingTask, piece_count
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Contract, Query
-from sealbook.model.publication import Artifact
+from sealbook.model.publication import Artifact, StoredArtifact
 from sealbook.raw import RawReader
 from sealbook.rows.units import Digest, Slice, Unit
 
@@ -24,16 +24,16 @@ _MAYBE_LARGE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An artifact that is to be staged.
+    """An artifact that is to be staged, as which copy, and whether it is then to be published.
 
-    `digest` is that of an earlier load, if there was one. One without a `planned_version` is published
-    already, and only has to be there.
+    `earlier` is what this very run was loaded as, if it was.
     """
 
     artifact: Artifact
     record_count: int
-    digest: str | None
-    planned_version: int | None
+    copy: int
+    earlier: StoredArtifact | None
+    publishes: bool
 
     @property
     def key(self) -> PartitionKey:
@@ -76,7 +76,9 @@ def divide(
             continue
         for ordinal in (each for each in ordinals if each in large):
             units = list(_pieces(ordinal, orders[ordinal], large[ordinal], part_bytes))
-            divided.tasks.extend(StagingTask(contract, (unit,)) for unit in units)
+            divided.tasks.extend(
+                StagingTask(contract, (unit,), _placings([unit], orders, is_large=True)) for unit in units
+            )
             divided.units[ordinal] = len(units)
         small = [each for each in ordinals if each not in large]
         divided.tasks.extend(_bins(small, orders, contract, cores))
@@ -117,16 +119,32 @@ def _bins(
     least = min(_LEAST_PER_TASK, ceil(len(ordinals) / cores))
     per_task = min(_PER_TASK, max(len(ordinals) // (4 * cores), least))
     units: list[Unit] = []
-    known: dict[int, str] = {}
     records = 0
     for ordinal in ordinals:
         order = orders[ordinal]
         if units and (len(units) >= per_task or records + order.record_count > _RECORDS_PER_TASK):
-            yield StagingTask(contract, tuple(units), known)
-            units, known, records = [], {}, 0
+            yield StagingTask(contract, tuple(units), _placings(units, orders))
+            units, records = [], 0
         units.append(Unit(ordinal, order.key, order.artifact.run_id))
-        if order.digest is not None:
-            known[ordinal] = order.digest
         records += order.record_count
     if units:
-        yield StagingTask(contract, tuple(units), known)
+        yield StagingTask(contract, tuple(units), _placings(units, orders))
+
+
+def _placings(
+    units: Iterable[Unit], orders: Sequence[Order], *, is_large: bool = False
+) -> dict[int, Placing]:
+    """Return how artifacts are written that not the usual holds for: such as were loaded or removed before.
+
+    Whether a large one is there, no one task can tell: each writes its part, unless that is there.
+    """
+    found = {}
+    for unit in units:
+        order = orders[unit.ordinal]
+        earlier = order.earlier
+        if earlier is not None:
+            kept = earlier if earlier.kept and not is_large else None
+            found[unit.ordinal] = Placing(earlier.format, order.copy, kept)
+        elif order.copy:
+            found[unit.ordinal] = Placing(copy=order.copy)
+    return found

@@ -11,10 +11,10 @@ from hashlib import sha256
 from itertools import accumulate, islice
 from math import ceil
 
-from sealbook.errors import NotFound, SealbookError
+from sealbook.errors import NotFound, SealbookError, Transient
 from sealbook.model.contract import Contract
 from sealbook.model.failures import ErrorClass
-from sealbook.model.publication import Artifact
+from sealbook.model.publication import FIRST_FORMAT, FORMAT, Artifact, StoredArtifact
 from sealbook.model.words import counted
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES, Part
@@ -30,8 +30,8 @@ from sealbook.rows.problems import (
 )
 from sealbook.rows.units import Digest, Reading, Slice, Unit, UnitReader
 from sealbook.spark.tasks import attempt_number
-from sealbook.warehouse.encoding import digest_of, to_parquet
-from sealbook.warehouse.layout import is_part, location_of, part_path
+from sealbook.warehouse.encoding import digest_of, stamp_of, to_parquet
+from sealbook.warehouse.layout import location_of, part_path, part_paths
 from sealbook.warehouse.store import ArtifactStore
 
 PART_BYTES = 64 * 1024 * 1024
@@ -39,12 +39,28 @@ PART_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class Placing:
+    """How an artifact is written: in which format, as which copy. `kept` is what should be there already."""
+
+    format: int = FORMAT
+    copy: int = 0
+    kept: StoredArtifact | None = None
+
+
+_FIRST = Placing()
+
+
+@dataclass(frozen=True, slots=True)
 class StagingTask:
-    """Payloads of one contract, or pieces of large ones. `known` has the digests of those loaded before."""
+    """Payloads of one contract, or pieces of large ones. `placings` says of which not the usual holds."""
 
     contract: Contract
     units: tuple[Unit, ...]
-    known: Mapping[int, str] = field(default_factory=dict)
+    placings: Mapping[int, Placing] = field(default_factory=dict)
+
+    def placing(self, unit: Unit) -> Placing:
+        """Return how the artifact of a unit is written."""
+        return self.placings.get(unit.ordinal, _FIRST)
 
     def halves(self) -> Sequence[StagingTask]:
         """Return the task as two, to find out which unit kills its worker; none, if it is of one unit."""
@@ -75,17 +91,16 @@ class Intact:
     """The artifact of an earlier load was there, intact, and was left alone."""
 
     ordinal: int
-    bytes: int
-    parts: int
 
 
 @dataclass(frozen=True, slots=True)
 class NotStaged:
-    """The unit cannot be staged, at least not now."""
+    """The unit cannot be staged, at least not now; `unwritable` if the warehouse did not take it."""
 
     ordinal: int
     reason: str
     error_class: ErrorClass = ErrorClass.PERMANENT
+    unwritable: bool = False
 
 
 StagingResult = Written | Intact | NotStaged
@@ -108,17 +123,22 @@ class Stager:
 
     def __call__(self, task: StagingTask) -> list[StagingResult]:
         """Stage the units of a task; what fails is a result like the others. All is on disk at the end."""
-        results = list(self._stage(task))
-        self.artifacts.sync()
-        return results
+        owners: dict[str, int] = {}
+        results = list(self._stage(task, owners))
+        lost = {owners[path]: error for path, error in self.artifacts.sync().items() if path in owners}
+        return [
+            _not_written(each.ordinal, lost[each.ordinal])
+            if isinstance(each, Written) and each.ordinal in lost
+            else each
+            for each in results
+        ]
 
-    def _stage(self, task: StagingTask) -> Iterator[StagingResult]:
+    def _stage(self, task: StagingTask, owners: dict[str, int]) -> Iterator[StagingResult]:
         version = task.contract.schema_version
         wanted = []
         for unit in task.units:
-            intact = self._intact(unit, _location(unit, version), task.known.get(unit.ordinal))
-            if intact is not None:
-                yield intact
+            if self._is_intact(task.placing(unit).kept):
+                yield Intact(unit.ordinal)
             else:
                 wanted.append(unit)
         parser = RowParser(task.contract.columns)
@@ -133,23 +153,19 @@ class Stager:
                 gathered.append(_Texts(reading.unit, self._pieces(reading), reading.lines))
                 size += len(reading.data)
             if size >= self.block_bytes:
-                yield from self._written(parser, version, gathered)
+                yield from self._written(task, parser, gathered, owners)
                 gathered, size = [], 0
         if gathered:
-            yield from self._written(parser, version, gathered)
+            yield from self._written(task, parser, gathered, owners)
 
-    def _intact(self, unit: Unit, location: str, known: str | None) -> Intact | None:
-        """Look for the artifact of an earlier load; None if there is none, or it is not what was recorded."""
-        if known is None:
-            return None
-        found = {path: size for path, size in self.artifacts.sizes(location).items() if is_part(path)}
-        if list(found) != [part_path(location, number) for number in range(len(found))] or not found:
-            return None
+    def _is_intact(self, kept: StoredArtifact | None) -> bool:
+        """Look whether the artifact of an earlier load is there, as it was recorded."""
+        if kept is None:
+            return False
         try:
-            digests = [self.artifacts.sha256(path) for path in found]
-        except NotFound:  # a clean-up has just removed it
-            return None
-        return Intact(unit.ordinal, sum(found.values()), len(found)) if digest_of(digests) == known else None
+            return digest_of([self.artifacts.sha256(path) for path in part_paths(kept)]) == kept.digest
+        except NotFound:
+            return False
 
     def _pieces(self, reading: Reading) -> list[bytes]:
         """Split a payload that was read whole just as it would be split into slices."""
@@ -163,23 +179,26 @@ class Stager:
             cuts.append(newline + 1 if newline >= 0 else len(data))
         return [data[start:end] for start, end in zip(cuts, [*cuts[1:], len(data)], strict=True)]
 
-    def _written(self, parser: RowParser, version: str, texts: Sequence[_Texts]) -> Iterator[StagingResult]:
+    def _written(
+        self, task: StagingTask, parser: RowParser, texts: Sequence[_Texts], owners: dict[str, int]
+    ) -> Iterator[StagingResult]:
         """Write texts; whatever one of them does to our code, its neighbours are staged."""
         try:
-            results = list(self._write(parser, version, texts))
-        except SealbookError as error:
-            if attempt_number() + 1 < self.tries:
-                raise  # the storage may take it when Spark tries the task again
-            results = [NotStaged(each.unit.ordinal, str(error), ErrorClass.of(error)) for each in texts]
+            results = list(self._write(task, parser, texts, owners))
+        except Transient:
+            raise  # the storage may take it when Spark tries the task again
         except Exception as error:  # noqa: BLE001 - one text at a time tells which it is
             if len(texts) > 1:
-                results = [result for each in texts for result in self._written(parser, version, [each])]
+                results = [result for each in texts for result in self._written(task, parser, [each], owners)]
             else:
                 results = [NotStaged(texts[0].unit.ordinal, Defect.of(error).reason)]
         yield from results
 
-    def _write(self, parser: RowParser, version: str, texts: Sequence[_Texts]) -> Iterator[StagingResult]:
-        """Parse texts as one block, and write each as a part."""
+    def _write(
+        self, task: StagingTask, parser: RowParser, texts: Sequence[_Texts], owners: dict[str, int]
+    ) -> Iterator[StagingResult]:
+        """Parse texts as one block, and write each as a part; note whose part each path is."""
+        version = task.contract.schema_version
         pieces = [piece for each in texts for piece in each.pieces]
         counted = [lines for each in texts for lines in each.counted]
         block = parser.parse(pieces, counted)
@@ -192,15 +211,24 @@ class Stager:
             if flawed is not None:
                 results.append(NotStaged(each.unit.ordinal, _flaw(flawed, version)))
                 continue
-            location = _location(each.unit, version)
+            artifact = Artifact(each.unit.key, each.unit.run_id, version)
+            placing = task.placing(each.unit)
             written = []
             for number, (part, end) in enumerate(own, start=each.unit.piece):
-                data = to_parquet(block.table.slice(end - part.rows, part.rows))
-                files[part_path(location, number)] = data
-                written.append(WrittenPart(number, part.rows, len(data), sha256(data).hexdigest()))
+                stamp = None if placing.format == FIRST_FORMAT else stamp_of(artifact, number)
+                data = to_parquet(block.table.slice(end - part.rows, part.rows), stamp)
+                digest = sha256(data).hexdigest()
+                path = part_path(location_of(artifact), number, digest, placing.copy)
+                files[path], owners[path] = data, each.unit.ordinal
+                written.append(WrittenPart(number, part.rows, len(data), digest))
             results.append(Written(each.unit.ordinal, tuple(written)))
-        self.artifacts.put_all(files)
-        yield from results
+        refused = {owners[path]: error for path, error in self.artifacts.put_all(files).items()}
+        for error in refused.values():
+            if isinstance(error, Transient) and attempt_number() + 1 < self.tries:
+                raise error
+        for result in results:
+            refusal = refused.get(result.ordinal)
+            yield result if refusal is None else _not_written(result.ordinal, refusal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +245,8 @@ class _Texts:
         return [self.lines] if len(self.pieces) == 1 else [None] * len(self.pieces)
 
 
-def _location(unit: Unit, schema_version: str) -> str:
-    return location_of(Artifact(unit.key, unit.run_id, schema_version))
+def _not_written(ordinal: int, error: SealbookError) -> NotStaged:
+    return NotStaged(ordinal, str(error), ErrorClass.of(error), unwritable=True)
 
 
 def _not_staged(unit: Unit, problem: Problem, schema_version: str) -> NotStaged:

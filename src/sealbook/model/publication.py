@@ -37,12 +37,16 @@ class PointerStatus(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
+FIRST_FORMAT, FORMAT = 1, 2
+"""How the bytes of an artifact are made: 2 says in each part whose rows it holds, 1 did not."""
+
+
 class PlanItem(NamedTuple):
     """One difference between state and pointers, and what resolves it.
 
     `run_id`, `schema_version` and `record_count` are the authority's: what to load. A hide has none.
-    `digest` is that of the artifact if this very run was loaded before, `published_run_id` the run that the
-    pointer names now. `planned_version` is the warehouse's version at that moment; `Staged` takes it over.
+    `published_run_id` is the run that the pointer names now, `earlier` what this very run was loaded as if it
+    was loaded before, and `copy` the copy to stage if its files are not there.
     """
 
     source: str
@@ -53,9 +57,9 @@ class PlanItem(NamedTuple):
     run_id: RunId | None
     schema_version: str | None
     record_count: int | None
-    digest: str | None
     published_run_id: RunId | None
-    planned_version: int
+    copy: int
+    earlier: StoredArtifact | None = None
 
     @property
     def key(self) -> PartitionKey:
@@ -85,27 +89,36 @@ class Staged:
     """An artifact that is wholly written and may be published.
 
     `location` is relative to the warehouse; below it lie `parts` files of `bytes` bytes in all; `digest` is a
-    sha256 over them. `planned_version` is that of the PlanItem that it was staged for.
+    sha256 over them. The names of the files carry `copy`, and the digest of each: that of a single part is
+    the artifact's, those of several are `part_digests`.
     """
 
     artifact: Artifact
-    planned_version: int
     record_count: int
     bytes: int
     digest: str
     location: str
     parts: int = 1
+    format: int = FORMAT
+    copy: int = 0
+    part_digests: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.artifact, Artifact):
             raise InvalidInput.of("artifact", self.artifact, "an Artifact")
-        check_count("planned_version", self.planned_version)
         check_count("record_count", self.record_count)
         check_count("bytes", self.bytes)
-        if not isinstance(self.digest, str) or _SHA256.fullmatch(self.digest) is None:
-            raise InvalidInput.of("digest", self.digest, "a sha256 in lower-case hex")
+        _check_digest("digest", self.digest)
         check_text("location", self.location)
         check_count("parts", self.parts, least=1)
+        if self.format not in (FIRST_FORMAT, FORMAT):
+            raise InvalidInput.of("format", self.format, f"{FIRST_FORMAT} or {FORMAT}")
+        check_count("copy", self.copy)
+        for each in self.part_digests or ():
+            _check_digest("part_digests", each)
+        named = self.parts > 1 and not is_unnamed(self.format, self.copy)
+        if (self.part_digests is not None and len(self.part_digests) == self.parts) is not named:
+            raise InvalidInput.of("part_digests", self.part_digests, "one for each of several parts, or None")
 
     @property
     def key(self) -> PartitionKey:
@@ -113,12 +126,22 @@ class Staged:
         return self.artifact.key
 
 
+def _check_digest(field: str, digest: object) -> None:
+    if not isinstance(digest, str) or _SHA256.fullmatch(digest) is None:
+        raise InvalidInput.of(field, digest, "a sha256 in lower-case hex")
+
+
+def is_unnamed(artifact_format: int, copy: int) -> bool:
+    """Say whether the names of an artifact's files carry no digest, as those of the first format did not."""
+    return artifact_format == FIRST_FORMAT and copy == 0
+
+
 @dataclass(frozen=True, slots=True)
 class SwapResult:
     """What a swap did with each partition of its batch, in the order given.
 
     Not published are `moved` (the authority is another by now, or none), `miscounted` (the artifact has
-    another number of records than was accepted) and `removed` (clean-up took the artifact away, or will).
+    another number of records than was accepted) and `removed` (clean-up condemned this copy since the plan).
     """
 
     version: int
@@ -136,7 +159,7 @@ class SwapResult:
 
 
 class LoadRecord(NamedTuple):
-    """When a run of a partition was first loaded, and into what; loading again changes nothing (R-WH-2)."""
+    """When a run of a partition was first loaded, and into what, for ever: nothing changes it (R-WH-2)."""
 
     source: str
     customer_id: str
@@ -160,6 +183,53 @@ class LoadRecord(NamedTuple):
     def artifact(self) -> Artifact:
         """The identity of what was loaded."""
         return Artifact(self.key, self.run_id, self.schema_version)
+
+
+class StoredArtifact(NamedTuple):
+    """What was loaded, and which files hold it; they are there unless a clean-up took them (`kept`).
+
+    A run is always written in the `format` of its first load, so that its bytes are the same. `copy` counts
+    how often its files had to be written anew.
+    """
+
+    record: LoadRecord
+    format: int
+    copy: int
+    part_digests: tuple[str, ...] | None
+    kept: bool = True
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return self.record.key
+
+    @property
+    def artifact(self) -> Artifact:
+        """The identity of what was loaded."""
+        return self.record.artifact
+
+    @property
+    def location(self) -> str:
+        """The directory of its files."""
+        return self.record.location
+
+    @property
+    def digest(self) -> str:
+        """The digest of all its parts."""
+        return self.record.digest
+
+    @property
+    def parts(self) -> int:
+        """How many files it has."""
+        return self.record.parts
+
+
+@dataclass(frozen=True, slots=True)
+class Condemned:
+    """An artifact that a clean-up removes: the files of this copy, and of any before it."""
+
+    artifact: Artifact
+    copy: int
 
 
 class Pointer(NamedTuple):
@@ -211,6 +281,9 @@ class Published(NamedTuple):
     digest: str
     location: str
     parts: int
+    format: int
+    copy: int
+    part_digests: tuple[str, ...] | None
     behind: bool
     withdrawn: Withdrawal | None = None
     """Why the present does not read it any more; only a cut still does (R-WH-7)."""

@@ -99,7 +99,7 @@ def _version_frame(
     partitions: Sequence[Published],
 ) -> DataFrame:
     root = warehouse.replace("s3://", "s3a://", 1)
-    paths = [f"{root}/{path}" for each in partitions for path in part_paths(each.location, each.parts)]
+    paths = [f"{root}/{path}" for each in partitions for path in part_paths(each)]
     own = {column.name: column.type for column in contract.columns}
     rows = spark.read.schema(spark_schema(own)).option("recursiveFileLookup", "true").parquet(*paths)
     # Before the location Spark spells a path in its own way; the location has nothing to be spelt otherwise.

@@ -85,7 +85,7 @@ def dataset(files: PartFiles, plan: ReadPlan) -> ds.Dataset:
     def fragments() -> Iterator[ds.Fragment]:
         for each in plan.partitions:
             said = said_of(each)
-            for path in part_paths(each.location, each.parts):
+            for path in part_paths(each):
                 yield parquet.make_fragment(str(files.local_path(path)), local, said)
 
     return ds.FileSystemDataset(list(fragments()), plan.arrow_schema, parquet, local)

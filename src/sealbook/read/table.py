@@ -93,7 +93,7 @@ class BlockReader:
     def _rows(self, published: Published, own: pa.Schema) -> Iterator[pa.Table]:
         """Read the parts of an artifact; Corrupt if they are not what was loaded."""
         count = 0
-        for path in part_paths(published.location, published.parts):
+        for path in part_paths(published):
             with self.files.open(path, published.bytes // published.parts) as file:
                 try:
                     rows = pyarrow.parquet.ParquetFile(file).read(columns=own.names, use_threads=False)

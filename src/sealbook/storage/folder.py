@@ -158,20 +158,30 @@ class Folder(Storage):
                 draft.unlink(missing_ok=True)
 
     def put(self, path: str, data: bytes, *, draft: str) -> None:
-        """Write a file, atomically, unless one with the same bytes is there; another one is replaced.
+        """Write a file under a name that vouches for its bytes, atomically, unless it is there.
 
-        It may be lost with the power until `sync`, which is quicker for many files together.
+        It may be lost with the power until `sync`, which is quicker for many files together. That may leave
+        a file that is there with other bytes: then it is put right.
         """
         if self.get(path) == data:
             return
         new, target = self._root / draft, self._root / path
+
+        def write() -> None:
+            new.parent.mkdir(parents=True, exist_ok=True)
+            new.write_bytes(data)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                target.hardlink_to(new)
+            except FileExistsError:
+                if self.get(path) != data:
+                    new.replace(target)
+
         with self._translated(path):
             try:
-                _in_directory_of(new, lambda: new.write_bytes(data))
-                _in_directory_of(target, lambda: new.replace(target))
-            except OSError:
+                _insist(write)
+            finally:
                 new.unlink(missing_ok=True)
-                raise
 
     def sync(self, paths: Iterable[str]) -> None:
         """Bring files or directories to disk, and then all directories that lead to them, up to the root."""
@@ -231,11 +241,10 @@ def _link(source: Path, target: Path) -> bool:
     return True
 
 
-def _in_directory_of(path: Path, act: Callable[[], object]) -> None:
-    """Do what needs the directory of a path, though somebody may be removing it just now as an empty one."""
+def _insist(act: Callable[[], object]) -> None:
+    """Do what needs directories and a draft, though a clean-up may just be removing them: empty, or old."""
     for left in reversed(range(_TRIES)):
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             act()
         except FileNotFoundError:
             if not left:

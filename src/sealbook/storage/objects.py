@@ -171,9 +171,10 @@ class Storage:
             return True
 
     def put(self, path: str, data: bytes, *, draft: str) -> None:  # noqa: ARG002 - a put is atomic here
-        """Write an object, atomically, unless one with the same bytes is there; another one is replaced.
+        """Write an object under a name that vouches for its bytes, atomically, unless it is there.
 
-        A folder writes it as `draft` first, and may lose it with the power until it is told to `sync`.
+        One that is there with other bytes is damaged, and put right. A folder writes it as `draft` first, and
+        may lose it with the power until it is told to `sync`.
         """
         if not self.create(path, data) and self.get(path) != data:
             with self._translated(path):

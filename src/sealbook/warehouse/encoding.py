@@ -8,6 +8,8 @@ from hashlib import sha256
 import pyarrow as pa
 import pyarrow.parquet
 
+from sealbook.model.publication import Artifact
+
 # All that the bytes depend on is said here, not left to defaults that may change. The Arrow schema is left
 # out: each type of a contract has a Parquet type of its own, and small files would be a good part larger.
 _WRITER = {
@@ -23,12 +25,31 @@ _WRITER = {
 _ROWS_A_GROUP = 1024 * 1024
 
 
-def to_parquet(rows: pa.Table) -> bytes:
-    """Return rows as a Parquet file. They must be in one piece, which a slice of a parsed block is."""
+_STAMP = b"sealbook.part"
+
+
+def to_parquet(rows: pa.Table, stamp: str | None = None) -> bytes:
+    """Return rows as a Parquet file. They must be in one piece, which a slice of a parsed block is.
+
+    `stamp` is kept in its footer; the first format had none.
+    """
     text = [field.name for field in rows.schema if pa.types.is_string(field.type)]
+    if stamp is not None:
+        rows = rows.replace_schema_metadata({_STAMP: stamp.encode()})
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(rows, sink, row_group_size=_ROWS_A_GROUP, use_dictionary=text, **_WRITER)
     return bytes(sink.getvalue())
+
+
+def stamp_of(artifact: Artifact, number: int) -> str:
+    """Return what the footer of a part says: whose rows it holds, and which part of them it is."""
+    return f"{artifact.key} {artifact.run_id} {artifact.schema_version} {number}"
+
+
+def read_stamp(footer: pyarrow.parquet.FileMetaData) -> str | None:
+    """Return what the footer of a part says; None if it says nothing."""
+    found = (footer.metadata or {}).get(_STAMP)
+    return None if found is None else found.decode(errors="replace")
 
 
 def digest_of(parts: Sequence[str]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple, Protocol
 
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.contract import check_schema_version
 from sealbook.model.keys import parse_date
-from sealbook.model.publication import Artifact
+from sealbook.model.publication import Artifact, is_unnamed
 
 # Spark and Hive pass over names that begin with _, so they do not read what is not whole yet.
 DRAFTS = "_drafts"
@@ -18,7 +19,32 @@ _LOCATION = re.compile(
     r"(?P<source>[^/]+)/(?P<query_name>[^/]+)/schema_version=(?P<schema_version>[^/]+)"
     r"/customer_id=(?P<customer_id>[^/]+)/logical_date=(?P<logical_date>[^/]+)/run_id=(?P<run_id>[^/]+)"
 )
-_PART = re.compile(r"part-[0-9]{5}\.parquet")
+_PART = re.compile(r"part-([0-9]{5})(?:-([0-9a-f]{64})(?:-([1-9][0-9]*))?)?\.parquet")
+
+
+class Filed(Protocol):
+    """What names the files of an artifact."""
+
+    @property
+    def location(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def parts(self) -> int: ...
+    @property
+    def format(self) -> int: ...
+    @property
+    def copy(self) -> int: ...
+    @property
+    def part_digests(self) -> tuple[str, ...] | None: ...
+
+
+class PartName(NamedTuple):
+    """What the name of a part file says; those of the first format carry no digest."""
+
+    number: int
+    digest: str | None
+    copy: int
 
 
 def location_of(artifact: Artifact) -> str:
@@ -30,19 +56,28 @@ def location_of(artifact: Artifact) -> str:
     )
 
 
-def part_path(location: str, number: int) -> str:
-    """Return the path of one part of an artifact, counted from 0."""
-    return f"{location}/part-{number:05d}.parquet"
+def part_path(location: str, number: int, digest: str, copy: int = 0) -> str:
+    """Return the path of one part of an artifact, counted from 0: its name carries its sha256 and copy."""
+    again = f"-{copy}" if copy else ""
+    return f"{location}/part-{number:05d}-{digest}{again}.parquet"
 
 
-def part_paths(location: str, parts: int) -> list[str]:
+def part_paths(artifact: Filed) -> list[str]:
     """Return the paths of all parts of an artifact, in the order of their rows."""
-    return [part_path(location, number) for number in range(parts)]
+    location, copy = artifact.location, artifact.copy
+    if is_unnamed(artifact.format, copy):
+        return [f"{location}/part-{number:05d}.parquet" for number in range(artifact.parts)]
+    digests = artifact.part_digests or (artifact.digest,)
+    return [part_path(location, number, digest, copy) for number, digest in enumerate(digests)]
 
 
-def is_part(path: str) -> bool:
-    """Say whether the last name of a path is that of a part."""
-    return _PART.fullmatch(path.rpartition("/")[2]) is not None
+def parse_part(path: str) -> PartName | None:
+    """Read the last name of a path; None if it is not that of a part."""
+    match = _PART.fullmatch(path.rpartition("/")[2])
+    if match is None:
+        return None
+    number, digest, copy = match.groups()
+    return PartName(int(number), digest, int(copy or 0))
 
 
 def parse_location(location: str) -> Artifact:

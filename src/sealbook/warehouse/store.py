@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 from ulid import ULID
 
+from sealbook.errors import SealbookError, Unwritable
 from sealbook.storage import open_storage
 from sealbook.warehouse.layout import DRAFTS
 
+T = TypeVar("T")
+
 _PUTS_AT_ONCE = 16
+_SMALL = 4096
 
 
 class ArtifactStore:
@@ -48,24 +53,44 @@ class ArtifactStore:
         self._storage.check(writing=writing)
 
     def put(self, path: str, data: bytes) -> None:
-        """Write an object, atomically, unless one with the same bytes is there; another one is replaced."""
-        # Noted even if the bytes are there: whoever wrote them may not have brought them to disk.
+        """Write an object under a name that carries its digest, atomically, unless it is there."""
+        # Noted even if it is there: whoever wrote it may not have brought it to disk.
         self._unsynced.append(path)
         self._storage.put(path, data, draft=f"{DRAFTS}/{ULID()}")
 
-    def put_all(self, objects: Mapping[str, bytes]) -> None:
-        """Put several objects: on an object store many at once, since each is mostly waited for."""
+    def put_all(self, objects: Mapping[str, bytes]) -> dict[str, SealbookError]:
+        """Put several objects, on an object store many at once; return what the storage did not take."""
         if self.folder is not None:
-            for path, data in objects.items():
-                self.put(path, data)
-        else:
-            with ThreadPoolExecutor(_PUTS_AT_ONCE) as pool:
-                list(pool.map(self.put, objects.keys(), objects.values()))
+            return _failures(self.put, objects.items())
+        with ThreadPoolExecutor(_PUTS_AT_ONCE) as pool:
+            puts = {path: pool.submit(self.put, path, data) for path, data in objects.items()}
+            return _failures(lambda _, put: put.result(), puts.items())
 
-    def sync(self) -> None:
-        """Bring to disk all that was put by this store, with the directories that lead there."""
-        self._storage.sync(self._unsynced)
+    def sync(self) -> dict[str, SealbookError]:
+        """Bring to disk all that was put by this store, with the directories that lead there.
+
+        Return what could not be brought there, and cannot be relied on.
+        """
+        paths = dict.fromkeys(self._unsynced)
         self._unsynced.clear()
+        try:
+            self._storage.sync(paths)
+        except SealbookError:  # of one of them: find out of which
+            return _failures(lambda path, _: self._storage.sync([path]), paths.items())
+        return {}
+
+    def check_writable(self) -> None:
+        """Write something small, and take it away; Unwritable, with the cause, if nothing can be written."""
+        path = f"{DRAFTS}/{ULID()}"
+        try:
+            self._storage.put(path, bytes(_SMALL), draft=f"{DRAFTS}/{ULID()}")
+            self._storage.sync([path])
+            self._storage.delete([path])
+        except SealbookError as error:
+            raise Unwritable(
+                f"the warehouse {self.url} takes nothing: {error}",
+                remedy="Make room there, or get the right to write, and load again. What is published stays.",
+            ) from error
 
     def get(self, path: str) -> bytes | None:
         """Return a whole object; None when there is none."""
@@ -105,6 +130,17 @@ class ArtifactStore:
             if begun < since:
                 found.append(path)
         return found
+
+
+def _failures(act: Callable[[str, T], object], each: Iterable[tuple[str, T]]) -> dict[str, SealbookError]:
+    """Act on each path, and return the errors of those that failed."""
+    failures = {}
+    for path, value in each:
+        try:
+            act(path, value)
+        except SealbookError as error:
+            failures[path] = error
+    return failures
 
 
 def _prune(directory: Path, root: Path) -> None:

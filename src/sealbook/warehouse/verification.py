@@ -14,10 +14,10 @@ import pyarrow.parquet
 from sealbook.errors import SealbookError
 from sealbook.ledger.pointers import PointerReader
 from sealbook.model import PartitionKey, RunId
-from sealbook.model.publication import LoadRecord
+from sealbook.model.publication import StoredArtifact
 from sealbook.model.selection import Selection
 from sealbook.warehouse.encoding import digest_of
-from sealbook.warehouse.layout import is_part, part_paths
+from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.store import ArtifactStore
 
 _AT_ONCE = 8
@@ -39,7 +39,7 @@ class Mismatch:
 class Verified:
     """An artifact that was re-read, and every way in which it differs from its load record."""
 
-    record: LoadRecord
+    artifact: StoredArtifact
     mismatches: tuple[Mismatch, ...]
 
 
@@ -56,36 +56,38 @@ class Verification:
             yield Mismatch(each.key, None, f"pointer {each.field}", each.state, each.pointer)
 
     def artifacts(self, selection: Selection) -> Iterator[Verified]:
-        """Re-read every artifact that must exist, several at once."""
-        records = self._pointers.load_records(selection)
+        """Re-read every artifact whose files must be there, several at once."""
+        artifacts = self._pointers.stored_artifacts(selection)
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="verify") as pool:
-            while window := list(islice(records, _WINDOW)):
+            while window := list(islice(artifacts, _WINDOW)):
                 yield from pool.map(self._verify, window)
 
-    def _verify(self, record: LoadRecord) -> Verified:
+    def _verify(self, artifact: StoredArtifact) -> Verified:
         try:
-            return Verified(record, tuple(self._mismatches(record)))
+            return Verified(artifact, tuple(self._mismatches(artifact)))
         except SealbookError as error:  # of the storage: this one could not be read, others may
-            return Verified(record, (_mismatch(record, "artifact", "readable", str(error)),))
+            return Verified(artifact, (_mismatch(artifact, "artifact", "readable", str(error)),))
 
-    def _mismatches(self, record: LoadRecord) -> Iterator[Mismatch]:
-        sizes = {path: size for path, size in self._artifacts.sizes(record.location).items() if is_part(path)}
-        expected = part_paths(record.location, record.parts)
-        if list(sizes) != expected:
-            names = ", ".join(path.rpartition("/")[2] for path in sizes) or "none"
-            yield _mismatch(record, "parts", f"{record.parts} part files", names)
+    def _mismatches(self, artifact: StoredArtifact) -> Iterator[Mismatch]:
+        record, expected = artifact.record, part_paths(artifact)
+        sizes = self._artifacts.sizes(artifact.location)
+        missing = [path.rpartition("/")[2] for path in expected if path not in sizes]
+        if missing:
+            found = f"{', '.join(missing)} missing"
+            yield _mismatch(artifact, "parts", f"{artifact.parts} part files", found)
             return
-        if sum(sizes.values()) != record.bytes:
-            yield _mismatch(record, "bytes", str(record.bytes), str(sum(sizes.values())))
+        size = sum(sizes[path] for path in expected)
+        if size != record.bytes:
+            yield _mismatch(artifact, "bytes", str(record.bytes), str(size))
         digests, rows = [], 0
         for path in expected:
             data = self._artifacts.get(path) or b""
             digests.append(sha256(data).hexdigest())
             rows += _rows(data)
         if digest_of(digests) != record.digest:
-            yield _mismatch(record, "digest", record.digest, digest_of(digests))
+            yield _mismatch(artifact, "digest", record.digest, digest_of(digests))
         if rows != record.record_count:
-            yield _mismatch(record, "record_count", str(record.record_count), str(rows))
+            yield _mismatch(artifact, "record_count", str(record.record_count), str(rows))
 
 
 def _rows(data: bytes) -> int:
@@ -97,5 +99,5 @@ def _rows(data: bytes) -> int:
     return int(table.num_rows)
 
 
-def _mismatch(record: LoadRecord, field: str, expected: str, found: str) -> Mismatch:
-    return Mismatch(record.key, record.run_id, field, expected, found)
+def _mismatch(artifact: StoredArtifact, field: str, expected: str, found: str) -> Mismatch:
+    return Mismatch(artifact.key, artifact.record.run_id, field, expected, found)

@@ -68,6 +68,25 @@ class RunIdText(TypeDecorator[RunId]):
         return _run_id
 
 
+class TextLines(TypeDecorator[tuple[str, ...]]):
+    """Several texts, one a line."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Store a line for each."""
+        return lines_text(value)
+
+    def result_processor(
+        self,
+        dialect: Dialect,  # noqa: ARG002
+        coltype: object,  # noqa: ARG002
+    ) -> Callable[[Any], tuple[str, ...] | None]:
+        """Return the lines."""
+        return _lines
+
+
 # These run for every row that is read: plain functions, as near to C as can be.
 _STATUS = {status.value: status for status in Status}
 
@@ -75,6 +94,15 @@ _STATUS = {status.value: status for status in Status}
 @lru_cache(maxsize=1_000)
 def _run_id(text: str | None) -> RunId | None:
     return None if text is None else RunId(text)  # many rows share a run: it is checked once
+
+
+def _lines(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(text.split("\n"))
+
+
+def lines_text(lines: tuple[str, ...] | None) -> str | None:
+    """Return the text form of several texts."""
+    return None if lines is None else "\n".join(lines)
 
 
 def _from_timestamp(value: datetime | None) -> datetime | None:

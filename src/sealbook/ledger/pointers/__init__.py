@@ -7,13 +7,14 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.pointers.cuts import CutWriter
 from sealbook.ledger.pointers.plan import PlanReader
 from sealbook.ledger.pointers.published import PublishedReader
+from sealbook.ledger.pointers.records import RecordReader
 from sealbook.ledger.pointers.removals import RemovalWriter
 from sealbook.ledger.pointers.writes import PointerWriter
 
 __all__ = ["PointerReader", "Pointers"]
 
 
-class PointerReader(PublishedReader, PlanReader):
+class PointerReader(PublishedReader, PlanReader, RecordReader):
     """What is published, and what a load would change of it. Reading never writes."""
 
 

@@ -6,11 +6,11 @@ from sqlalchemy import ColumnElement, FromClause, and_, case, func, literal, not
 
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.pointers.tables import authority_change, cut, load_record, pointer
+from sealbook.ledger.pointers.tables import authority_change, cut, load_record, pointer, removal
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import attempt, partition_state, rollback
 from sealbook.model import Outcome, Status
-from sealbook.model.publication import Action, Withdrawal
+from sealbook.model.publication import FIRST_FORMAT, Action, Withdrawal
 from sealbook.model.selection import Selection
 
 SUCCESS = partition_state.c.status == Status.SUCCESS.value
@@ -28,13 +28,17 @@ CURRENT = and_(
 )
 """The pointer names what the authority names."""
 
-# A re-validation may have counted the same run anew (R-STATE-10).
+# A re-validation may have counted the same run anew (R-STATE-10); and a record that is lost counts nothing.
 _COUNTED = (
-    select(load_record.c.record_count)
-    .where(same(load_record, pointer, "run_id", "schema_version"))
-    .correlate(pointer)
-    .scalar_subquery()
-) == partition_state.c.record_count
+    func.coalesce(
+        select(load_record.c.record_count)
+        .where(same(load_record, pointer, "run_id", "schema_version"))
+        .correlate(pointer)
+        .scalar_subquery(),
+        -1,
+    )
+    == partition_state.c.record_count
+)
 
 AGREES = or_(and_(SUCCESS, POINTED, CURRENT, _COUNTED), and_(not_(SUCCESS), not_(POINTED)))
 """A load has nothing to do about the partition (R-WH-1)."""
@@ -90,6 +94,31 @@ AT_CUT = and_(
     or_(pointer.c.valid_to.is_(None), pointer.c.valid_to > cut.c.version),
 )
 """The pointer held when the cut was made."""
+
+
+TAKEN = and_(
+    removal.c.run_id.is_not(None),
+    or_(load_record.c.run_id.is_(None), removal.c.copy >= load_record.c.copy),
+)
+"""A clean-up condemned the files of an artifact, or deleted them; for outer joins with `removal_of`."""
+
+NEXT_COPY = case(
+    (TAKEN, removal.c.copy + 1),
+    # Its files have names without a digest: what is written anew has others.
+    (and_(load_record.c.format == FIRST_FORMAT, load_record.c.copy == 0), 1),
+    else_=func.coalesce(load_record.c.copy, 0),
+)
+"""The copy that a load stages of an artifact if its files are not there; for the same joins."""
+
+
+def removal_of(artifact: FromClause) -> ColumnElement[bool]:
+    """Say that a removal is that of an artifact; of which copy, it says itself."""
+    return same(removal, artifact, "run_id", "schema_version")
+
+
+def record_of(artifact: FromClause) -> ColumnElement[bool]:
+    """Say that a load record is that of an artifact."""
+    return same(load_record, artifact, "run_id", "schema_version")
 
 
 def pointer_of(partition: FromClause) -> ColumnElement[bool]:

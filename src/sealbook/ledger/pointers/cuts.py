@@ -48,15 +48,15 @@ class CutWriter:
         self._database.write(work)
 
     def _create(self, connection: Connection, name: str | None, note: str | None) -> Cut:
-        version = rows.lock_version(connection) + 1
-        at = self._clock.now(connection)
+        before, at = rows.lock_version(connection, self._clock)
+        version = before + 1
         made = Cut(name or f"v{version}", version, at, note)
         if connection.execute(select(cut).where(cut.c.token == made.token)).one_or_none() is not None:
             raise Conflict(
                 f"there is a cut {made.token!r} already",
                 remedy="Choose another name, or drop that cut first: `sealbook warehouse cut drop`.",
             )
-        rows.set_version(connection, version)
+        rows.set_version(connection, version, at)
         hidden = rows.hide(connection, not_(READABLE), EVERYTHING, version, at)
         values = {"token": made.token, "version": version, "created_at": at, "note": note}
         connection.execute(insert(cut).values(values))

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, not_, select
 
-from sealbook.ledger.db.queries import at_key, same
+from sealbook.ledger.db.queries import at_key
 from sealbook.ledger.pointers import rows
-from sealbook.ledger.pointers.conditions import OPEN
+from sealbook.ledger.pointers.conditions import OPEN, TAKEN, removal_of
 from sealbook.ledger.pointers.tables import STAGED, load_record, pointer, removal
 from sealbook.model import Status
 from sealbook.model.partition_events import PartitionFact, PartitionHidden, PartitionPublished
@@ -36,29 +36,30 @@ def follow(
         return []
     version += 1
     if found is not None:
-        rows.set_version(connection, version)
-        staged = Staged(artifact, version, **{name: getattr(found, name) for name in STAGED})
+        rows.set_version(connection, version, at)
+        staged = Staged(artifact, **{name: getattr(found, name) for name in STAGED})
         rows.fill_batch_staged(connection, [staged])
         rows.publish(connection, version, at)
         replaced = None if before is None else before.run_id
         return [PartitionPublished.of(staged, version, replaced, again=True)]
     if before is None:
         return []
-    rows.set_version(connection, version)
+    rows.set_version(connection, version, at)
     rows.fill_batch(connection, [before])
     rows.close(connection, version, at)
     return [PartitionHidden(key=key, run_id=before.run_id, attempt=str(version), status=Status.SUCCESS)]
 
 
 def _staged(connection: Connection, artifact: Artifact, record_count: int) -> Row[Any] | None:
-    condemned = select(removal.c.run_id).where(
-        same(removal, load_record, "run_id", "schema_version"), removal.c.removed_version.is_(None)
-    )
-    query = select(load_record).where(
-        *at_key(load_record, artifact.key),
-        load_record.c.run_id == artifact.run_id,
-        load_record.c.schema_version == artifact.schema_version,
-        load_record.c.record_count == record_count,
-        not_(condemned.exists()),
+    query = (
+        select(load_record)
+        .outerjoin(removal, removal_of(load_record))
+        .where(
+            *at_key(load_record, artifact.key),
+            load_record.c.run_id == artifact.run_id,
+            load_record.c.schema_version == artifact.schema_version,
+            load_record.c.record_count == record_count,
+            not_(TAKEN),
+        )
     )
     return connection.execute(query).one_or_none()

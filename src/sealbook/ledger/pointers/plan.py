@@ -15,12 +15,14 @@ from sealbook.ledger.pointers.conditions import (
     ACTION,
     AGREES,
     CURRENT,
+    NEXT_COPY,
     OPEN,
     SUCCESS,
     changed_keys,
     pointer_of,
 )
-from sealbook.ledger.pointers.tables import BY_QUERY, load_record, pointer, warehouse_version
+from sealbook.ledger.pointers.records import STORED, stored
+from sealbook.ledger.pointers.tables import BY_QUERY, load_record, pointer, removal, warehouse_version
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
@@ -43,15 +45,19 @@ class PlanReader:
         changed, differing = self._differing(selection)
         key = [changed.c[name] for name in KEY]
         authority = [partition_state.c[name] for name in ("current_run_id", "schema_version", "record_count")]
-        loaded_before = and_(
-            SUCCESS,
-            same(load_record, partition_state, "schema_version"),
-            load_record.c.run_id == partition_state.c.current_run_id,
+        loaded_before, removed_since = (
+            and_(
+                SUCCESS,
+                same(table, partition_state, "schema_version"),
+                table.c.run_id == partition_state.c.current_run_id,
+            )
+            for table in (load_record, removal)
         )
         query = (
             differing.add_columns(*key, ACTION, *(case((SUCCESS, each)) for each in authority))
-            .add_columns(load_record.c.digest, pointer.c.run_id, _VERSION)
+            .add_columns(pointer.c.run_id, NEXT_COPY, *STORED)
             .outerjoin(load_record, loaded_before)
+            .outerjoin(removal, removed_since)
             .order_by(*key)
         )
         return stream(self._database, query, _plan_item)
@@ -129,7 +135,9 @@ class PlanReader:
 def _plan_item(
     source: str, customer_id: str, query_name: str, logical_date: date, action: str, *rest: Any
 ) -> PlanItem:
-    return PlanItem(source, customer_id, query_name, logical_date, _ACTION[action], *rest)
+    planned, earlier = rest[:5], rest[5:]
+    item = PlanItem(source, customer_id, query_name, logical_date, _ACTION[action], *planned)
+    return item if earlier[0] is None else item._replace(earlier=stored(*earlier))
 
 
 def _differences(*row: Any) -> list[Difference]:

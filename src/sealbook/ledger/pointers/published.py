@@ -18,13 +18,13 @@ from sealbook.ledger.db.queries import at_key, same, stream
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.pointers.conditions import AT_CUT, CURRENT, READABLE, WITHDRAWN
 from sealbook.ledger.pointers.coverage import covered, covered_at, every_partition, known, left_out_if_strict
-from sealbook.ledger.pointers.tables import BY_QUERY, STAGED, cut, load_record, pointer, removal
+from sealbook.ledger.pointers.tables import BY_QUERY, STAGED, cut, load_record, pointer
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.keys import check_key
-from sealbook.model.publication import Coverage, CoverageKind, Cut, LoadRecord, Pointer, Published, Withdrawal
+from sealbook.model.publication import Coverage, CoverageKind, Cut, Pointer, Published, Withdrawal
 from sealbook.model.selection import Selection
 
 _POINTED = [pointer.c[name] for name in (*KEY, "run_id", "schema_version")]
@@ -104,19 +104,6 @@ class PublishedReader:
         query = select(pointer).where(*at_key(pointer, key)).order_by(pointer.c.valid_from)
         with self._database.read() as connection:
             return [Pointer(*row) for row in connection.execute(query)]
-
-    def load_records(self, selection: Selection = EVERYTHING) -> Iterator[LoadRecord]:
-        """Stream the load records of all artifacts that must exist, in key order, then by run."""
-        condemned = select(removal.c.run_id).where(
-            same(removal, load_record, "run_id", "schema_version"), removal.c.removed_version.is_(None)
-        )
-        query = (
-            select(load_record)
-            .where(*conditions(self._database.dialect, load_record, selection))
-            .where(not_(condemned.exists()))
-            .order_by(*load_record.primary_key)
-        )
-        return stream(self._database, query, LoadRecord)
 
     def cuts(self) -> list[Cut]:
         """Return all cuts, oldest first."""

@@ -1,32 +1,34 @@
 """Clean-up: which artifacts nothing needs, and how they go without harm to a load at the same time (R-WH-7).
 
-A removal has three steps: condemn in the ledger, delete the files, forget in the ledger. Until then a swap
-refuses a condemned artifact; afterwards, one that was staged for a plan from before. So no pointer ever names
-files that are gone. A crash in between leaves the artifact condemned: the next clean-up deletes what is left
-of it, and forgets it.
+A removal has three steps: condemn in the ledger, delete the files, forget in the ledger. What is condemned is
+a copy of an artifact, and the names of files carry their copy. From then on a swap refuses that copy, and a
+load stages the next one. So no pointer ever names files that are gone; a clean-up that is slow deletes
+nothing that a load wrote since; and one that died holds up nobody: the next one deletes what is left, and
+forgets it. Load records stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Executable,
     FromClause,
     and_,
     bindparam,
-    delete,
-    insert,
+    case,
     not_,
     or_,
     select,
-    tuple_,
     union,
     update,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger.db.clock import LedgerClock
@@ -34,15 +36,20 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same, stream
 from sealbook.ledger.db.types import UtcTimestamp
 from sealbook.ledger.pointers import rows
-from sealbook.ledger.pointers.conditions import AT_CUT, OPEN, SUCCESS
+from sealbook.ledger.pointers.conditions import (
+    AT_CUT,
+    NEXT_COPY,
+    OPEN,
+    SUCCESS,
+    TAKEN,
+    record_of,
+    removal_of,
+)
 from sealbook.ledger.pointers.rows import batch
 from sealbook.ledger.pointers.tables import ARTIFACT, cut, load_record, pointer, removal
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
-from sealbook.model.publication import Artifact
-
-ABANDONED_AFTER = timedelta(hours=1)
-"""How long a clean-up may take from condemning artifacts to forgetting them; then another one takes over."""
+from sealbook.model.publication import Artifact, Condemned
 
 
 class RemovalWriter:
@@ -52,56 +59,59 @@ class RemovalWriter:
         self._database = database
         self._clock = clock
 
+    def time(self) -> datetime:
+        """Return the time by which removals go: the ledger's, and never before its latest change."""
+        with self._database.read() as connection:
+            return rows.time_of_pointers(connection, self._clock)
+
     def removable(self, retain: timedelta) -> Iterator[Artifact]:
         """Stream the loaded artifacts that nothing needs, and those that a clean-up left condemned."""
         _check_retention(retain)
-        with self._database.read() as connection:
-            times = self._times(connection, retain)
-        return stream(self._database, _REMOVABLE.params(times), _artifact)
+        return stream(self._database, _REMOVABLE.params(horizon=self.time() - retain), _artifact)
 
     def unneeded(self, artifacts: Iterable[Artifact], retain: timedelta) -> list[Artifact]:
         """Return which of these artifacts nothing needs, be they loaded or left behind by a crashed load."""
         _check_retention(retain)
         asked = list(artifacts)
-        return self._database.write(
-            lambda connection: _unneeded(connection, asked, self._times(connection, retain))
-        )
-
-    def condemn(self, artifacts: Iterable[Artifact], retain: timedelta) -> list[Artifact]:
-        """Mark those of these artifacts that nothing needs, and return them: their files may be deleted.
-
-        One that another clean-up has condemned is left to it, unless it is long overdue.
-        """
-        _check_retention(retain)
-        asked = list(artifacts)
 
         def work(connection: Connection) -> list[Artifact]:
-            rows.lock_version(connection)
-            times = self._times(connection, retain)
-            condemned = _unneeded(connection, asked, times)
-            rows.fill_batch(connection, condemned)
-            connection.execute(_FORGETTING_REMOVALS)
-            connection.execute(_CONDEMNING, {"at": times["at"]})
+            horizon = rows.time_of_pointers(connection, self._clock) - retain
+            rows.fill_batch(connection, asked)
+            return [asked[row.position] for row in connection.execute(_UNNEEDED, {"horizon": horizon})]
+
+        return self._database.write(work)
+
+    def condemn(self, artifacts: Iterable[Artifact], retain: timedelta) -> list[Condemned]:
+        """Condemn those of these artifacts that nothing needs, and return them: delete these copies' files.
+
+        What is condemned already is returned as well, as it was, for whoever condemned it may have died.
+        """
+        _check_retention(retain)
+        asked = list(dict.fromkeys(artifacts))
+
+        def work(connection: Connection) -> list[Condemned]:
+            version, at = rows.lock_version(connection, self._clock)
+            rows.fill_batch(connection, asked)
+            found = connection.execute(_UNNEEDED, {"horizon": at - retain}).all()
+            condemned = [Condemned(asked[row.position], row.copy) for row in found]
+            rows.fill_batch(connection, [each.artifact for each in condemned])
+            connection.execute(_condemning(connection.dialect.name), {"at": at})
+            rows.set_version(connection, version, at)
             return condemned
 
         return self._database.write(work)
 
-    def forget(self, artifacts: Iterable[Artifact]) -> None:
-        """Drop the load records of condemned artifacts whose files are deleted."""
-        gone = list(artifacts)
+    def forget(self, condemned: Iterable[Condemned]) -> None:
+        """Note that the files of condemned copies are deleted."""
+        gone = list(condemned)
 
         def work(connection: Connection) -> None:
-            version = rows.lock_version(connection) + 1
-            rows.set_version(connection, version)
-            rows.fill_batch(connection, gone)
-            connection.execute(_FORGETTING)
-            connection.execute(_REMOVING, {"version": version})
+            version, at = rows.lock_version(connection, self._clock)
+            rows.set_version(connection, version, at)
+            rows.fill_batch(connection, (each.artifact for each in gone), [each.copy for each in gone])
+            connection.execute(_REMOVING, {"at": at})
 
         self._database.write(work)
-
-    def _times(self, connection: Connection, retain: timedelta) -> dict[str, Any]:
-        at = self._clock.now(connection)
-        return {"at": at, "horizon": at - retain, "overdue": at - ABANDONED_AFTER}
 
 
 def _check_retention(retain: timedelta) -> None:
@@ -109,18 +119,9 @@ def _check_retention(retain: timedelta) -> None:
         raise InvalidInput.of("retain", retain, "a timedelta that is not negative")
 
 
-def _unneeded(connection: Connection, artifacts: list[Artifact], times: dict[str, Any]) -> list[Artifact]:
-    rows.fill_batch(connection, artifacts)
-    return [artifacts[position] for position in connection.execute(_UNNEEDED, times).scalars()]
-
-
 def _artifact(*row: Any) -> Artifact:
     *key, run_id, schema_version = row
     return Artifact(PartitionKey(*key), run_id, schema_version)
-
-
-def _same_artifact(left: FromClause, right: FromClause) -> ColumnElement[bool]:
-    return same(left, right, "run_id", "schema_version")
 
 
 def _moment(name: str) -> ColumnElement[Any]:
@@ -131,7 +132,8 @@ def _needed(artifact: FromClause) -> ColumnElement[bool]:
     """Say that a pointer, a cut or the retention needs an artifact, or that a load may be about to."""
     pinned = select(cut.c.token).where(AT_CUT).correlate(pointer).exists()
     held = select(pointer.c.run_id).where(
-        _same_artifact(pointer, artifact), or_(OPEN, pointer.c.closed_at > _moment("horizon"), pinned)
+        same(pointer, artifact, "run_id", "schema_version"),
+        or_(OPEN, pointer.c.closed_at > _moment("horizon"), pinned),
     )
     authoritative = select(partition_state.c.status).where(
         same(partition_state, artifact, "schema_version"),
@@ -141,40 +143,52 @@ def _needed(artifact: FromClause) -> ColumnElement[bool]:
     return or_(held.correlate(artifact).exists(), authoritative.correlate(artifact).exists())
 
 
-_CONDEMNED = removal.c.removed_version.is_(None)
-_OVERDUE = and_(_CONDEMNED, removal.c.condemned_at <= _moment("overdue"))
-
-
-def _going(artifact: FromClause) -> ColumnElement[bool]:
-    """Say that an artifact may be removed; for a query that is outer-joined with what is condemned."""
-    return or_(and_(removal.c.run_id.is_(None), not_(_needed(artifact))), _OVERDUE)
-
+_UNFINISHED = and_(TAKEN, removal.c.removed_at.is_(None))
+"""A clean-up condemned it, and has not said that its files are gone."""
 
 _UNNEEDED = (
-    select(batch.c.position)
-    .outerjoin(removal, and_(_same_artifact(removal, batch), _CONDEMNED))
-    .where(_going(batch))
+    select(batch.c.position, case((_UNFINISHED, removal.c.copy), else_=NEXT_COPY).label("copy"))
+    .outerjoin(load_record, record_of(batch))
+    .outerjoin(removal, removal_of(batch))
+    .where(or_(_UNFINISHED, not_(_needed(batch))))
     .order_by(batch.c.position)
 )
 _REMOVABLE = select(
     union(
         select(*(load_record.c[name] for name in ARTIFACT))
-        .outerjoin(removal, and_(_same_artifact(removal, load_record), _CONDEMNED))
-        .where(_going(load_record)),
+        .outerjoin(removal, removal_of(load_record))
+        .where(or_(_UNFINISHED, and_(not_(TAKEN), not_(_needed(load_record))))),
         # Also what has no load record: files that a crashed load left behind, and a crashed clean-up deleted.
-        select(*(removal.c[name] for name in ARTIFACT)).where(_OVERDUE),
+        select(*(removal.c[name] for name in ARTIFACT))
+        .outerjoin(load_record, record_of(removal))
+        .where(load_record.c.run_id.is_(None), removal.c.removed_at.is_(None)),
     ).subquery()
-)
-_BATCH = select(*(batch.c[name] for name in ARTIFACT))
-_FORGETTING_REMOVALS = delete(removal).where(tuple_(*(removal.c[name] for name in ARTIFACT)).in_(_BATCH))
-_CONDEMNING = insert(removal).from_select((*ARTIFACT, "condemned_at"), _BATCH.add_columns(_moment("at")))
-_FORGETTING = delete(load_record).where(
-    tuple_(*(load_record.c[name] for name in ARTIFACT)).in_(
-        _BATCH.join(removal, and_(_same_artifact(removal, batch), _CONDEMNED))
-    )
 )
 _REMOVING = (
     update(removal)
-    .where(_same_artifact(removal, batch), _CONDEMNED)
-    .values(removed_version=bindparam("version"))
+    .where(removal_of(batch), removal.c.copy == batch.c.copy, removal.c.removed_at.is_(None))
+    .values(removed_at=_moment("at"))
 )
+
+
+@cache
+def _condemning(dialect: str) -> Executable:
+    """Condemn the batch; what is condemned and not yet gone stays as it is."""
+    artifacts = (
+        select(*(batch.c[name] for name in ARTIFACT), NEXT_COPY, _moment("at"))
+        .outerjoin(load_record, record_of(batch))
+        .outerjoin(removal, removal_of(batch))
+        .where(not_(_UNFINISHED))
+        .order_by(batch.c.position)
+    )
+    insert_into = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    statement = insert_into(removal).from_select((*ARTIFACT, "copy", "condemned_at"), artifacts)
+    condemning: Executable = statement.on_conflict_do_update(
+        index_elements=removal.primary_key,
+        set_={
+            "copy": statement.excluded.copy,
+            "condemned_at": statement.excluded.condemned_at,
+            "removed_at": None,
+        },
+    )
+    return condemning

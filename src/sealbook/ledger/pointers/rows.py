@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
+from itertools import repeat
 from typing import Any
 
 from sqlalchemy import (
@@ -25,6 +26,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     insert,
+    not_,
     select,
     update,
 )
@@ -32,14 +34,18 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateTable
 
 from sealbook.ledger.db.bulk import Rows, insert_rows
+from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.queries import same
-from sealbook.ledger.pointers.conditions import AGREES, changed_keys, pointer_of
+from sealbook.ledger.db.types import lines_text
+from sealbook.ledger.pointers.conditions import AGREES, changed_keys, pointer_of, removal_of
 from sealbook.ledger.pointers.tables import (
     ARTIFACT,
+    REFILED,
     STAGED,
     authority_change,
     load_record,
     pointer,
+    removal,
     warehouse_version,
 )
 from sealbook.ledger.states.tables import partition_state
@@ -55,28 +61,41 @@ batch = Table(
     Column("position", Integer, primary_key=True, autoincrement=False),
     *(Column(name, load_record.c[name].type, nullable=False) for name in ARTIFACT),
     *(Column(name, load_record.c[name].type) for name in STAGED),
-    Column("planned_version", BigInteger),
     prefixes=["TEMPORARY"],
     postgresql_on_commit="DROP",
 )
 """The artifacts that a transaction is at work on, in their order; what was just staged is known in full."""
 
 
-def lock_version(connection: Connection) -> int:
-    """Wait until no other writer of pointers is at work, and return the warehouse's version."""
-    version: int = connection.execute(select(warehouse_version.c.version).with_for_update()).scalar_one()
-    return version
+def lock_version(connection: Connection, clock: LedgerClock) -> tuple[int, datetime]:
+    """Wait until no other writer of pointers is at work, and return the warehouse's version and the time."""
+    version, changed_at = connection.execute(_NOW.with_for_update()).one()
+    return version, clock.now(connection, not_before=changed_at)
 
 
-def set_version(connection: Connection, version: int) -> None:
-    """Give the warehouse the version of the change that this transaction makes."""
-    connection.execute(update(warehouse_version).values(version=version))
+def time_of_pointers(connection: Connection, clock: LedgerClock) -> datetime:
+    """Return the time, as a writer of pointers would find it at this moment."""
+    _, changed_at = connection.execute(_NOW).one()
+    return clock.now(connection, not_before=changed_at)
 
 
-def fill_batch(connection: Connection, artifacts: Iterable[Artifact]) -> None:
-    """Make these artifacts the batch, in place of any before."""
-    unknown = (None,) * (len(STAGED) + 1)
-    _fill(connection, [(position, *_identity(each), *unknown) for position, each in enumerate(artifacts)])
+def set_version(connection: Connection, version: int, at: datetime) -> None:
+    """Give the warehouse the version and the time of the change that this transaction makes."""
+    connection.execute(update(warehouse_version).values(version=version, changed_at=at))
+
+
+def fill_batch(
+    connection: Connection, artifacts: Iterable[Artifact], copies: Iterable[int] | None = None
+) -> None:
+    """Make these artifacts, or these copies of them, the batch, in place of any before."""
+    numbers = repeat(None) if copies is None else copies
+    _fill(
+        connection,
+        [
+            (position, *_identity(each), *(copy if name == "copy" else None for name in STAGED))
+            for position, (each, copy) in enumerate(zip(artifacts, numbers, strict=False))
+        ],
+    )
 
 
 def fill_batch_staged(connection: Connection, staged: Iterable[Staged]) -> None:
@@ -92,7 +111,9 @@ def fill_batch_staged(connection: Connection, staged: Iterable[Staged]) -> None:
                 each.digest,
                 each.location,
                 each.parts,
-                each.planned_version,
+                each.format,
+                each.copy,
+                lines_text(each.part_digests),
             )
             for position, each in enumerate(staged)
         ],
@@ -100,8 +121,13 @@ def fill_batch_staged(connection: Connection, staged: Iterable[Staged]) -> None:
 
 
 def record(connection: Connection, at: datetime) -> None:
-    """Write the load records that artifacts of the batch do not have yet."""
+    """Write the load records that artifacts of the batch do not have yet, and where newer copies lie."""
     connection.execute(_recording(connection.dialect.name), {"at": at})
+
+
+def refile(connection: Connection) -> None:
+    """Note where newer copies of the batch lie, unless a clean-up condemned them."""
+    connection.execute(_REFILING)
 
 
 def publish(connection: Connection, version: int, at: datetime) -> None:
@@ -194,12 +220,25 @@ def _recording(dialect: str) -> Executable:
     # In an order, without which SQLite would take ON CONFLICT for that of a join.
     new = select(*(batch.c[name] for name in names), at).order_by(batch.c.position)
     insert_into = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    statement: Executable = (
-        insert_into(load_record).from_select((*names, "loaded_at"), new).on_conflict_do_nothing()
+    statement = insert_into(load_record).from_select((*names, "loaded_at"), new)
+    newer: Executable = statement.on_conflict_do_update(
+        index_elements=load_record.primary_key,
+        set_={name: statement.excluded[name] for name in REFILED},
+        where=statement.excluded.copy > load_record.c.copy,
     )
-    return statement
+    return newer
 
 
+_NOW = select(warehouse_version.c.version, warehouse_version.c.changed_at)
+_REFILING = (
+    update(load_record)
+    .where(
+        same(load_record, batch, "run_id", "schema_version", "digest"),
+        load_record.c.copy < batch.c.copy,
+        not_(select(removal.c.run_id).where(removal_of(batch), removal.c.copy >= batch.c.copy).exists()),
+    )
+    .values({name: batch.c[name] for name in REFILED})
+)
 _CLOSING = (
     update(pointer).where(pointer_of(batch)).values(valid_to=bindparam("version"), closed_at=bindparam("at"))
 )

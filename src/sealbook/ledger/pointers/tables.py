@@ -12,16 +12,20 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    text,
 )
 
 from sealbook.ledger.db.tables import KEY, key_columns, metadata
-from sealbook.ledger.db.types import RunIdText, UtcTimestamp
+from sealbook.ledger.db.types import RunIdText, TextLines, UtcTimestamp
 
 ARTIFACT = (*KEY, "run_id", "schema_version")
 """What identifies an artifact."""
 
-STAGED = ("record_count", "bytes", "digest", "location", "parts")
+STAGED = ("record_count", "bytes", "digest", "location", "parts", "format", "copy", "part_digests")
 """What a load record knows of an artifact, beside when it was loaded."""
+
+REFILED = ("copy", "part_digests")
+"""What of it changes when its files had to be written anew, and nothing else does."""
 
 BY_QUERY = ("query_name", "source", "customer_id", "logical_date")
 """The key, ordered so that the pointers of a query lie together: a reader names a query, often no more."""
@@ -38,6 +42,9 @@ load_record = Table(
     Column("digest", Text, nullable=False),
     Column("location", Text, nullable=False),
     Column("parts", Integer, nullable=False),
+    Column("format", Integer, nullable=False, server_default=text("1")),
+    Column("copy", Integer, nullable=False, server_default=text("0")),
+    Column("part_digests", TextLines),
     PrimaryKeyConstraint(*ARTIFACT),
     CheckConstraint("record_count >= 0 AND bytes >= 0 AND parts >= 1", name="counts"),
     sqlite_with_rowid=False,
@@ -73,9 +80,11 @@ warehouse_version = Table(
     metadata,
     Column("id", Integer, nullable=False, autoincrement=False),
     Column("version", BigInteger, nullable=False),
+    Column("changed_at", UtcTimestamp),
     PrimaryKeyConstraint("id"),
     CheckConstraint("id = 1", name="one_row"),
 )
+"""One row, which every writer of pointers locks: their times go by it, and never back (R-STATE-11)."""
 
 cut = Table(
     "cut",
@@ -93,11 +102,16 @@ removal = Table(
     *key_columns(),
     Column("run_id", RunIdText, nullable=False),
     Column("schema_version", Text, nullable=False),
+    Column("copy", Integer, nullable=False),
     Column("condemned_at", UtcTimestamp, nullable=False),
-    Column("removed_version", BigInteger),
+    Column("removed_at", UtcTimestamp),
     PrimaryKeyConstraint(*ARTIFACT),
     sqlite_with_rowid=False,
 )
+"""The last copy of an artifact that a clean-up condemned; its files are deleted where it has `removed_at`.
+
+What is condemned is never published again: a load writes the next copy, under other names.
+"""
 
 authority_change = Table(
     "authority_change",

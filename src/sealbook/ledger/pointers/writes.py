@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, and_, case, not_, or_, select, true
+from sqlalchemy import Connection, and_, case, not_, select, true
 
 from sealbook.errors import Conflict, InvalidInput
 from sealbook.ledger.db.clock import LedgerClock
@@ -19,7 +19,7 @@ from sealbook.ledger.db.queries import same
 from sealbook.ledger.events.append import append_new
 from sealbook.ledger.events.facts import counted_once
 from sealbook.ledger.pointers import rows
-from sealbook.ledger.pointers.conditions import SUCCESS, pointer_of
+from sealbook.ledger.pointers.conditions import SUCCESS, pointer_of, record_of, removal_of
 from sealbook.ledger.pointers.rows import batch
 from sealbook.ledger.pointers.tables import load_record, pointer, removal
 from sealbook.ledger.states.reader import EVERYTHING
@@ -52,15 +52,26 @@ class PointerWriter:
                 raise InvalidInput.of("staged", str(each.artifact), "one artifact of each partition")
         return self._database.write(lambda connection: self._swap(connection, list(by_key.values())))
 
+    def refile(self, staged: Iterable[Staged]) -> None:
+        """Note where artifacts lie that had to be staged again under other names; nothing else changes."""
+        again = list(staged)
+
+        def work(connection: Connection) -> None:
+            rows.lock_version(connection, self._clock)
+            rows.fill_batch_staged(connection, again)
+            rows.refile(connection)
+
+        self._database.write(work)
+
     def hide(self, selection: Selection = EVERYTHING) -> list[PartitionKey]:
         """Take away every pointer whose state is no longer success, in one transaction (R-WH-5)."""
 
         def work(connection: Connection) -> list[PartitionKey]:
-            version = rows.lock_version(connection) + 1
-            at = self._clock.now(connection)
+            before, at = rows.lock_version(connection, self._clock)
+            version = before + 1
             hidden = rows.hide(connection, not_(SUCCESS), selection, version, at)
             if hidden:
-                rows.set_version(connection, version)
+                rows.set_version(connection, version, at)
             rows.clear_agreed_everywhere(connection)
             append_new(connection, [fact.to_event() for fact in hidden], at)
             return [fact.key for fact in hidden]
@@ -68,11 +79,11 @@ class PointerWriter:
         return self._database.write(work)
 
     def _swap(self, connection: Connection, staged: Sequence[Staged]) -> SwapResult:
-        version = rows.lock_version(connection)
-        at = self._clock.now(connection)
+        version, at = rows.lock_version(connection, self._clock)
         rows.fill_batch_staged(connection, staged)
         keys: dict[str, list[PartitionKey]] = defaultdict(list)
         publishing: list[tuple[Staged, RunId | None, bool]] = []
+        recorded: list[Staged] = []
         for each, (outcome, pointed_run_id, digest) in zip(
             staged, connection.execute(_STANDINGS), strict=True
         ):
@@ -81,12 +92,18 @@ class PointerWriter:
             keys[outcome].append(each.key)
             if outcome in _PUBLISHING:
                 publishing.append((each, pointed_run_id, digest is not None))
+            if outcome in _PUBLISHING or outcome == _UNCHANGED:
+                recorded.append(each)
+        if recorded:
+            # Also of what is published already: its record may be lost, or its files written anew.
+            if len(recorded) < len(staged):
+                rows.fill_batch_staged(connection, recorded)
+            rows.record(connection, at)
         if publishing:
             version += 1
-            rows.set_version(connection, version)
-            if len(publishing) < len(staged):
+            rows.set_version(connection, version, at)
+            if len(publishing) < len(recorded):
                 rows.fill_batch_staged(connection, (each for each, *_ in publishing))
-            rows.record(connection, at)
             rows.publish(connection, version, at)
         rows.clear_agreed(connection)
         published = [
@@ -98,6 +115,7 @@ class PointerWriter:
 
 
 _PUBLISHING = ("loaded", "replaced")
+_UNCHANGED = "unchanged"
 _CONFLICT = "conflict"
 
 _AUTHORITATIVE = and_(
@@ -105,11 +123,8 @@ _AUTHORITATIVE = and_(
     partition_state.c.current_run_id == batch.c.run_id,
     partition_state.c.schema_version == batch.c.schema_version,
 )
-# Had clean-up removed an artifact before the plan, staging would have found it missing, and written it anew.
-_REMOVED_SINCE = and_(
-    removal.c.condemned_at.is_not(None),
-    or_(removal.c.removed_version.is_(None), removal.c.removed_version > batch.c.planned_version),
-)
+# Had clean-up condemned it before the plan, the next copy would have been staged.
+_REMOVED_SINCE = removal.c.copy >= batch.c.copy
 _OUTCOME = case(
     (_AUTHORITATIVE.is_not(true()), "moved"),
     (_REMOVED_SINCE, "removed"),
@@ -118,7 +133,7 @@ _OUTCOME = case(
     (pointer.c.run_id.is_(None), "loaded"),
     (
         and_(pointer.c.run_id == batch.c.run_id, pointer.c.schema_version == batch.c.schema_version),
-        "unchanged",
+        _UNCHANGED,
     ),
     else_="replaced",
 )
@@ -129,8 +144,8 @@ _STANDINGS = (
     .select_from(batch)
     .outerjoin(partition_state, same(partition_state, batch))
     .outerjoin(pointer, pointer_of(batch))
-    .outerjoin(load_record, same(load_record, batch, "run_id", "schema_version"))
-    .outerjoin(removal, same(removal, batch, "run_id", "schema_version"))
+    .outerjoin(load_record, record_of(batch))
+    .outerjoin(removal, removal_of(batch))
     .order_by(batch.c.position)
 )
 """What becomes of each artifact of the batch, and what there was before, in its order."""
