@@ -84,27 +84,30 @@ def _merged(
     ledger: LedgerReader, archived: Iterable[Iterator[FeedEvent]]
 ) -> Iterator[tuple[PartitionKey, list[RunEvent], _Tables]]:
     """Yield each partition that log or tables know, in key order, with what both say of it."""
-    streams: list[Iterator[tuple[PartitionKey, FeedEvent | PartitionState | Pointer]]] = [
+    streams: list[Iterator[tuple[PartitionKey, FeedEvent | PartitionState | Pointer | RunId]]] = [
         *map(_by_key, (ledger.partition_log.feed(), *archived)),
         ((state.key, state) for state in ledger.states(Selection())),
         ((pointer.key, pointer) for pointer in ledger.pointers.open_pointers()),
+        ledger.holds(),
     ]
     for key, found in groupby(merge(*streams, key=itemgetter(0)), key=itemgetter(0)):
         events: list[FeedEvent] = []
-        tables = _Tables(PartitionState.pending(key), None)
+        tables = _Tables(PartitionState.pending(key))
         for _, each in found:
             if isinstance(each, FeedEvent):
                 events.append(each)
             elif isinstance(each, PartitionState):
                 tables = replace(tables, state=each)
-            else:
+            elif isinstance(each, Pointer):
                 tables = replace(tables, pointer=each)
+            else:
+                tables = replace(tables, hold=each)
         yield key, _in_order(events), tables
 
 
 def _by_key(
     log: Iterator[FeedEvent],
-) -> Iterator[tuple[PartitionKey, FeedEvent | PartitionState | Pointer]]:
+) -> Iterator[tuple[PartitionKey, FeedEvent | PartitionState | Pointer | RunId]]:
     return ((PartitionKey.parse(each.event.partition or ""), each) for each in log)
 
 
@@ -122,7 +125,8 @@ def _looked_again(
         events = _events_of(ledger, archive, key)
         latest = ledger.pointers.pointer(key)
         pointer = latest if latest is not None and latest.status is PointerStatus.AVAILABLE else None
-        tables = _Tables(ledger.state(key), pointer)
+        hold = dict(ledger.holds(Selection(keys=[key]))).get(key)
+        tables = _Tables(ledger.state(key), pointer, hold)
         if len(_events_of(ledger, archive, key)) == len(events):
             yield from _compared(key, events, tables)
             return
