@@ -307,11 +307,11 @@ class Book(_Readable):
         self._check_raw()
         return self.pipeline.validator.plan(selection, Which(which), dry_run=dry_run)
 
-    def plan_load(self, selection: Selection, *, rebuild: bool = False) -> LoadPlan:
+    def plan_load(self, selection: Selection, *, rebuild: bool = False, full: bool = False) -> LoadPlan:
         """Plan to publish what is accepted; ConfigError if what that needs is not there."""
         self.check(selection)
         self._check_columns(selection)
-        plan = self.pipeline.loader.plan(selection, rebuild=rebuild)
+        plan = self.pipeline.loader.plan(selection, rebuild=rebuild, full=full)
         if plan.runs or plan.rebuild:
             self._check_raw()
             self._check_warehouse()
@@ -383,23 +383,26 @@ class Book(_Readable):
         """Do the same, and yield results as they come."""
         yield from self.pipeline.validate(self.plan_validate(selection, which, dry_run=dry_run))
 
-    def load(self, selection: Selection = EVERYTHING, *, rebuild: bool = False) -> LoadOutcome:
+    def load(
+        self, selection: Selection = EVERYTHING, *, rebuild: bool = False, full: bool = False
+    ) -> LoadOutcome:
         """Publish what is accepted of the partitions that are chosen, and hide what is not any more.
 
-        `rebuild` also stages published artifacts that are missing or damaged.
+        `rebuild` also stages published artifacts that are missing or damaged. `full` compares all states and
+        pointers, and not only those noted as changed.
         """
         from sealbook.load.results import LoadOutcome
 
         outcome = LoadOutcome()
-        for batch in self.iter_load(selection, rebuild=rebuild):
+        for batch in self.iter_load(selection, rebuild=rebuild, full=full):
             outcome.add(batch)
         return outcome
 
     def iter_load(
-        self, selection: Selection = EVERYTHING, *, rebuild: bool = False
+        self, selection: Selection = EVERYTHING, *, rebuild: bool = False, full: bool = False
     ) -> Generator[list[Loaded], None, None]:
         """Do the same, and yield results as they come."""
-        yield from self.pipeline.load(self.plan_load(selection, rebuild=rebuild))
+        yield from self.pipeline.load(self.plan_load(selection, rebuild=rebuild, full=full))
 
     def run(self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None) -> RunOutcome:
         """Take every partition that is configured and chosen the whole way, as one run."""

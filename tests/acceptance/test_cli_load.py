@@ -81,8 +81,33 @@ def test_verify_names_each_difference_and_rebuilding_mends_it(warehouse: Warehou
         (damaged.customer_id, str(damaged.logical_date), "record_count"),
         (demoted.customer_id, str(demoted.logical_date), "pointer status"),
     }
+    ways_out = {row["field"]: row["remedy"] for row in verified.json}
+    assert ways_out["parts"] == ways_out["digest"] == "sealbook load --rebuild"
+    assert ways_out["pointer status"] == "sealbook load"
     assert sealbook(warehouse, "load", "--rebuild").code == 0
     assert sealbook(warehouse, "warehouse", "verify").json == []
+
+
+def test_verify_finds_a_success_that_no_note_tells_of_and_a_full_load_publishes_it(
+    warehouse: Warehouse,
+) -> None:
+    """R-WH-8."""
+    sealbook(warehouse, "load", str(KEYS[0]))
+    with warehouse.ledger._database.engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM authority_change")
+    assert sealbook(warehouse, "load").json == []
+
+    verified = sealbook(warehouse, "warehouse", "verify")
+
+    assert verified.code == 1
+    assert [(row["field"], row["found"]) for row in verified.json] == [("pointer run_id", "no pointer")] * 3
+    assert "`sealbook load --full` resolves 3" in verified.said
+    planned = sealbook(warehouse, "warehouse", "plan", "--full")
+    assert [row["action"] for row in planned.json] == ["load"] * 3
+    assert planned.json == sealbook(warehouse, "load", "--full", "--dry-run").json
+    assert [row["ending"] for row in sealbook(warehouse, "load", "--full").json] == ["loaded"] * 3
+    assert sealbook(warehouse, "warehouse", "verify").json == []
+    assert len(warehouse.published()) == 4
 
 
 def test_gc_removes_what_neither_pointer_nor_cut_nor_retention_needs(warehouse: Warehouse) -> None:

@@ -1,6 +1,7 @@
-"""R-WH-1 to R-WH-7, R-CON-1 to R-CON-3: any history of verdicts, loads, cuts and clean-ups, and a model.
+"""R-WH-1 to R-WH-8, R-CON-1 to R-CON-3: any history of verdicts, loads, cuts and clean-ups, and a model.
 
-Three writers take part, each with a clock of its own that may jump by days. Clean-ups may die at each step.
+Three writers take part, each with a clock of its own that may jump by days. Clean-ups may die at each step,
+and notes of changes be lost.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from sqlalchemy import Connection, delete
 
 from sealbook.errors import IllegalMove, NotFound
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.db.queries import at_key
 from sealbook.ledger.pointers import Pointers
+from sealbook.ledger.pointers.tables import authority_change
 from sealbook.model import Outcome, PartitionKey, RunId, Status
 from sealbook.model.publication import Action, Artifact, Condemned, LoadRecord, Staged
 from sealbook.model.selection import Selection
@@ -93,6 +97,7 @@ class PointerMachine(RuleBasedStateMachine):
         self.taken: set[File] = set()  # ever condemned
         self.judgements = 0
         self.latest = NOW
+        self.lost: set[PartitionKey] = set()  # that differ, and perhaps no note says so
 
     @property
     def ledger(self) -> Ledger:
@@ -175,9 +180,28 @@ class PointerMachine(RuleBasedStateMachine):
     def requeue(self) -> None:
         self.ledger.requeue([state.key for state in self.ledger.states(status="failed")], **WHO)
 
+    @rule(keys=st.sets(st.sampled_from(KEYS), min_size=1))
+    def lose_notes(self, keys: set[PartitionKey]) -> None:
+        """R-WH-8: what is lost may be the only word of a change."""
+
+        def work(connection: Connection) -> None:
+            for key in keys:
+                connection.execute(delete(authority_change).where(*at_key(authority_change, key)))
+
+        self.ledger._database.write(work)
+        self.lost |= keys
+
     @rule()
-    def stage(self) -> None:
-        for item in self.pointers.plan():
+    def load_in_full(self) -> None:
+        """R-WH-8: whatever was lost, afterwards all that can be published is, and nothing else."""
+        self.hide(full=True)
+        self.stage(full=True)
+        self.swap_batch(self.ready[-len(KEYS) :])
+        assert planned(self.ledger, full=True) == []
+
+    @rule(full=st.booleans())
+    def stage(self, full: bool = False) -> None:
+        for item in self.pointers.plan(full=full):
             if item.action is not Action.HIDE:
                 ready = stage(item)
                 self.reference.files.add((ready.artifact, ready.copy))
@@ -215,14 +239,15 @@ class PointerMachine(RuleBasedStateMachine):
         self.latest = self.now if changed else self.latest
         assert result.version == self.pointers.version() == version + changed
 
-    @rule()
-    def hide(self) -> None:
+    @rule(full=st.booleans())
+    def hide(self, full: bool) -> None:
         pointed = {key for key, shelf in self.reference.shelves.items() if shelf.pointed is not None}
-        unsafe = sorted(pointed - self.authorities().keys())
-        assert self.pointers.hide() == unsafe
-        for key in unsafe:
+        unsafe = pointed - self.authorities().keys()
+        hidden = self.pointers.hide(full=full)
+        assert hidden == sorted(unsafe - (set() if full else self.lost - set(hidden)))
+        for key in hidden:
             self.reference.point(key, None, self.now)
-        self.latest = self.now if unsafe else self.latest
+        self.latest = self.now if hidden else self.latest
 
     @rule()
     def create_cut(self) -> None:
@@ -308,16 +333,24 @@ class PointerMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_plan_is_what_differs(self) -> None:
-        """R-WH-1."""
-        expected, authorities = [], self.authorities()
+        """R-WH-1, R-WH-8: the full plan in any case, the other where notes of changes are not lost."""
+        expected, authorities = {}, self.authorities()
         for key, shelf in self.reference.shelves.items():
             if key not in authorities and shelf.pointed is not None:
-                expected.append((Action.HIDE, key))
+                expected[key] = Action.HIDE
             elif key in authorities and shelf.pointed is None:
-                expected.append((Action.LOAD, key))
+                expected[key] = Action.LOAD
             elif authorities.get(key) != shelf.pointed:
-                expected.append((Action.REPLACE, key))
-        assert planned(self.ledger) == expected
+                expected[key] = Action.REPLACE
+        assert planned(self.ledger, full=True) == [(action, key) for key, action in expected.items()]
+        differences = list(self.pointers.differences())
+        assert {each.key for each in differences} == expected.keys()
+        self.lost &= expected.keys()
+        noted = planned(self.ledger)
+        assert noted == [
+            (expected[each], each) for each in sorted({each.key for each in differences if each.noted})
+        ]
+        assert expected.keys() - {key for _, key in noted} <= self.lost
 
     @invariant()
     def cuts_never_change_and_what_can_be_read_has_its_files(self) -> None:
@@ -343,7 +376,7 @@ class PointerMachine(RuleBasedStateMachine):
     @invariant()
     def every_success_can_be_published(self) -> None:
         """R-WH-7: no clean-up, alive or dead, keeps a load from publishing what it stages."""
-        for item in self.pointers.plan():
+        for item in self.pointers.plan(full=True):
             if item.action is not Action.HIDE:
                 ready = stage(item)
                 assert (ready.artifact, ready.copy) not in self.taken

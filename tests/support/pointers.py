@@ -49,10 +49,10 @@ def copy_to_stage(item: PlanItem) -> int:
     return item.earlier.copy if item.earlier is not None and item.earlier.kept else item.copy
 
 
-def load(ledger: Ledger, selection: Selection = EVERYTHING) -> SwapResult:
+def load(ledger: Ledger, selection: Selection = EVERYTHING, *, full: bool = False) -> SwapResult:
     """Do a whole load."""
-    ledger.pointers.hide(selection)
-    plan = ledger.pointers.plan(selection)
+    ledger.pointers.hide(selection, full=full)
+    plan = ledger.pointers.plan(selection, full=full)
     return ledger.pointers.swap([stage(item) for item in plan if item.action is not Action.HIDE])
 
 
@@ -72,11 +72,13 @@ def seen(
     return runs
 
 
-def planned(ledger: Ledger, selection: Selection = EVERYTHING) -> list[tuple[Action, PartitionKey]]:
+def planned(
+    ledger: Ledger, selection: Selection = EVERYTHING, *, full: bool = False
+) -> list[tuple[Action, PartitionKey]]:
     """Return what a load would do, and check that the counts say the same."""
-    items = [(item.action, item.key) for item in ledger.pointers.plan(selection)]
+    items = [(item.action, item.key) for item in ledger.pointers.plan(selection, full=full)]
     counts = {action: sum(each is action for each, _ in items) for action in Action}
-    assert ledger.pointers.plan_counts(selection) == counts
+    assert ledger.pointers.plan_counts(selection, full=full) == counts
     return items
 
 

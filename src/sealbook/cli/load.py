@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sealbook.cli.failure import ExitCode
-from sealbook.cli.options import FormatOption
+from sealbook.cli.options import FormatOption, FullOption
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.warehouse import plan_text, show_plan
@@ -31,6 +31,7 @@ _EXAMPLES = """
   sealbook load --dry-run
   sealbook load --query campaign_daily --since 2026-01-01
   sealbook load --rebuild
+  sealbook load --full
 """
 
 
@@ -43,6 +44,7 @@ def load(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Also stage published artifacts that are missing or damaged.")
     ] = False,
+    full: FullOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     form: FormatOption = Format.TABLE,
 ) -> None:
@@ -55,7 +57,7 @@ def load(
     from sealbook.views.sums import load_reasons
 
     del ctx
-    plan = book.plan_load(selection, rebuild=rebuild)
+    plan = book.plan_load(selection, rebuild=rebuild, full=full)
     message(plan_text(plan.counts) + (f", {len(plan.rebuild):,} to check" if rebuild else ""))
     if dry_run:
         show_plan(plan.items, form)

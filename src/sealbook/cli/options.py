@@ -79,6 +79,10 @@ StrictOption = Annotated[
     bool, typer.Option("--strict", help="Leave out what is behind; at a cut, what was withdrawn since.")
 ]
 CutOption = Annotated[str | None, typer.Option("--cut", metavar="TOKEN", help="Ask as of this cut.")]
+FullOption = Annotated[
+    bool,
+    typer.Option("--full", help="Compare all states and pointers, not only those noted as changed."),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")]
 LimitOption = Annotated[int | None, typer.Option(metavar="N", min=1, help="Show at most so many.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="For people, or for programs.")]

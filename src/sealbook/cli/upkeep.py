@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -73,9 +74,10 @@ def verify(
     selection: Selection,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """Re-read every artifact against its load record, and compare pointers with states.
+    """Re-read every artifact against its load record, and compare all states with all pointers.
 
-    The exit code is 1 if there is any difference. `sealbook load` resolves those of pointers;
+    The exit code is 1 if there is any difference, and each is named with the way out. `sealbook load`
+    resolves what changed since the last load, and `sealbook load --full` what no change was noted of;
     `sealbook load --rebuild` stages artifacts that are missing or damaged from their raw payloads.
     """
     from sealbook.cli.progress import partitions_progress
@@ -99,11 +101,14 @@ def verify(
         Column("field", lambda each: each.field, style=lambda _: "red"),
         Column("expected", lambda each: each.expected, wraps=True),
         Column("found", lambda each: each.found, wraps=True),
+        Column("way out", lambda each: each.remedy, spare=2),
     ]
     if form is Format.JSON:
         show_json(map(flat, mismatches))
     elif mismatches:
         print_table(mismatches, columns)
     message(f"Verified {counted(artifacts, 'artifact')}; differences: {len(mismatches):,}")
+    for remedy, resolved in sorted(Counter(each.remedy for each in mismatches).items()):
+        message(f"`{remedy}` resolves {resolved:,}")
     if mismatches:
         raise typer.Exit(ExitCode.FAILED)

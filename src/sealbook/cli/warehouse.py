@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from sealbook.cli import cut, upkeep
-from sealbook.cli.options import FormatOption, LimitOption
+from sealbook.cli.options import FormatOption, FullOption, LimitOption
 from sealbook.cli.output import Format, message, show, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, print_table
@@ -25,6 +25,7 @@ _PLAN_EXAMPLES = """
 [bold]Examples[/bold]
   sealbook warehouse plan
   sealbook warehouse plan --query campaign_daily --format json
+  sealbook warehouse plan --full
 """
 _POINTERS_EXAMPLES = """
 [bold]Examples[/bold]
@@ -43,13 +44,14 @@ def plan(
     ctx: typer.Context,
     book: BookReader,
     selection: Selection,
+    full: FullOption = False,
     limit: LimitOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Count and list what a load would do: load, replace, hide. Nothing is changed."""
     del ctx
-    message(plan_text(book.ledger.pointers.plan_counts(selection)))
-    show_plan(islice(book.ledger.pointers.plan(selection), limit), form)
+    message(plan_text(book.ledger.pointers.plan_counts(selection, full=full)))
+    show_plan(islice(book.ledger.pointers.plan(selection, full=full), limit), form)
 
 
 def plan_text(counts: Mapping[Action, int]) -> str:

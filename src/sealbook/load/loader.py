@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What a load will do: differences to resolve, and published artifacts to rebuild if need be."""
+    """What a load will do: differences to resolve, and published artifacts to rebuild if need be.
+
+    `full` if all states and pointers were compared, not only those noted as changed (R-WH-8).
+    """
 
     selection: Selection
     items: tuple[PlanItem, ...]
     rebuild: tuple[StoredArtifact, ...] = field(default=(), repr=False)
+    full: bool = False
 
     def __len__(self) -> int:
         return len(self.items) + len(self.rebuild)
@@ -61,18 +65,21 @@ class Loader:
         self._raw_url = raw_url
         self._warehouse_url = warehouse_url
 
-    def plan(self, selection: Selection, *, rebuild: bool = False) -> LoadPlan:
-        """Plan to resolve every difference; `rebuild` also published artifacts that are not whole."""
-        items = tuple(self._pointers.plan(selection))
+    def plan(self, selection: Selection, *, rebuild: bool = False, full: bool = False) -> LoadPlan:
+        """Plan to resolve differences; `rebuild` also published artifacts that are not whole.
+
+        Differences are looked for where a change is noted; `full` compares all states and pointers.
+        """
+        items = tuple(self._pointers.plan(selection, full=full))
         if not rebuild:
-            return LoadPlan(selection, items)
+            return LoadPlan(selection, items, full=full)
         planned = {(item.key, item.run_id, item.schema_version) for item in items}
         others = (
             each
             for each in self._pointers.stored_artifacts(selection)
             if (each.key, each.record.run_id, each.record.schema_version) not in planned
         )
-        return LoadPlan(selection, items, tuple(others))
+        return LoadPlan(selection, items, tuple(others), full)
 
     def run(
         self, plan: LoadPlan, on_progress: OnProgress = no_progress
@@ -82,7 +89,7 @@ class Loader:
         A partition that cannot be staged is a result like the others. Closing the iterator stops the load:
         what was published by then stays, and the next load does the rest (R-WH-4).
         """
-        hidden = self._pointers.hide(plan.selection)
+        hidden = self._pointers.hide(plan.selection, full=plan.full)
         if hidden:
             on_progress(len(hidden), rows=0, size=0)
             yield [Loaded(key, LoadEnding.HIDDEN) for key in hidden]

@@ -333,12 +333,16 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field in which a pointer does not mirror the state of its partition."""
+    """A field in which a pointer does not mirror the state of its partition.
+
+    Where no change is `noted`, only a full load comes by.
+    """
 
     key: PartitionKey
     field: str
     pointer: str
     state: str
+    noted: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,19 +20,23 @@ from sealbook.warehouse.encoding import digest_of
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.store import ArtifactStore
 
+LOAD = "sealbook load"
+LOAD_FULL = "sealbook load --full"
+REBUILD = "sealbook load --rebuild"
 _AT_ONCE = 8
 _WINDOW = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Something that is not as the ledger says: of an artifact, or of the pointer of a partition."""
+    """Something that is not as the ledger says, of an artifact or a pointer; `remedy` is the way out."""
 
     key: PartitionKey
     run_id: RunId | None
     field: str
     expected: str
     found: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,10 @@ class Verification:
         self._artifacts = artifacts
 
     def pointers(self, selection: Selection) -> Iterator[Mismatch]:
-        """Yield where pointers do not mirror states. A load resolves what is merely behind."""
+        """Yield where pointers do not mirror states, all of them compared (R-WH-8)."""
         for each in self._pointers.differences(selection):
-            yield Mismatch(each.key, None, f"pointer {each.field}", each.state, each.pointer)
+            remedy = LOAD if each.noted else LOAD_FULL
+            yield Mismatch(each.key, None, f"pointer {each.field}", each.state, each.pointer, remedy)
 
     def artifacts(self, selection: Selection) -> Iterator[Verified]:
         """Re-read every artifact whose files must be there, several at once."""
@@ -100,4 +105,4 @@ def _rows(data: bytes) -> int:
 
 
 def _mismatch(artifact: StoredArtifact, field: str, expected: str, found: str) -> Mismatch:
-    return Mismatch(artifact.key, artifact.record.run_id, field, expected, found)
+    return Mismatch(artifact.key, artifact.record.run_id, field, expected, found, REBUILD)

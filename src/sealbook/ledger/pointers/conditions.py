@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, FromClause, and_, case, func, literal, not_, or_, select
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    case,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+    union_all,
+)
 
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
@@ -40,11 +56,20 @@ _COUNTED = (
     == partition_state.c.record_count
 )
 
-AGREES = or_(and_(SUCCESS, POINTED, CURRENT, _COUNTED), and_(not_(SUCCESS), not_(POINTED)))
+STATUS = func.coalesce(partition_state.c.status, literal(Status.PENDING, partition_state.c.status.type))
+"""The status of the partition; pending where there is no row (R-STATE-1), as after an outer join."""
+
+NO_SUCCESS = SUCCESS.is_not(true())
+"""The partition has no authoritative run, or no state at all; for where it comes from an outer join."""
+
+AGREES = or_(and_(SUCCESS, POINTED, CURRENT, _COUNTED), and_(NO_SUCCESS, not_(POINTED)))
 """A load has nothing to do about the partition (R-WH-1)."""
 
+DIFFERS = AGREES.is_not(true())
+"""A load has something to do about it; also where there is no state to compare with."""
+
 ACTION = case(
-    (not_(SUCCESS), literal(Action.HIDE.value)),
+    (NO_SUCCESS, literal(Action.HIDE.value)),
     (not_(POINTED), literal(Action.LOAD.value)),
     else_=literal(Action.REPLACE.value),
 )
@@ -126,8 +151,25 @@ def pointer_of(partition: FromClause) -> ColumnElement[bool]:
     return and_(same(pointer, partition), OPEN)
 
 
-def changed_keys(dialect: str, selection: Selection) -> FromClause:
-    """Return the keys that may not agree, each once, as a table."""
+def changed_keys(dialect: str, selection: Selection, *, full: bool = False) -> FromClause:
+    """Return the keys that may not agree, each once, as a table.
+
+    They are those noted as changed; with `full`, all that do not agree, whatever is noted (R-WH-8).
+    """
+    if full:
+        return union_all(*_differing(dialect, selection)).subquery("changed")
     keys = select(*(authority_change.c[name] for name in KEY))
     chosen = conditions(dialect, authority_change, selection)
     return keys.where(*chosen).distinct().subquery("changed")
+
+
+def _differing(dialect: str, selection: Selection) -> Iterator[Select[Any]]:
+    """Yield the keys of states that do not agree with a pointer or its absence, and of stateless pointers."""
+    yield (
+        select(*(partition_state.c[name] for name in KEY))
+        .outerjoin(pointer, pointer_of(partition_state))
+        .where(DIFFERS, *conditions(dialect, partition_state, selection))
+    )
+    stateless = not_(select(partition_state.c.status).where(same(partition_state, pointer)).exists())
+    keys = select(*(pointer.c[name] for name in KEY))
+    yield keys.where(OPEN, stateless, *conditions(dialect, pointer, selection))

@@ -5,7 +5,7 @@ A cut is one row, whatever the size of the warehouse: the pointers' own history 
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, insert, not_, select
+from sqlalchemy import Connection, delete, insert, select, true
 
 from sealbook.errors import Conflict
 from sealbook.ledger.db.clock import LedgerClock
@@ -30,7 +30,8 @@ class CutWriter:
     def create_cut(self, name: str | None = None, *, note: str | None = None) -> Cut:
         """Pin what can be read at this instant; the token is the name, or made from the version, as in `v42`.
 
-        Pointers that readers no longer see, but that no loader has hidden yet, are hidden first.
+        Pointers that readers no longer see, but that no loader has hidden yet, are hidden first: all of them,
+        whatever is noted as changed, since a cut goes by pointers alone (R-WH-8).
         """
         if name is not None:
             check_cut_name(name)
@@ -57,7 +58,7 @@ class CutWriter:
                 remedy="Choose another name, or drop that cut first: `sealbook warehouse cut drop`.",
             )
         rows.set_version(connection, version, at)
-        hidden = rows.hide(connection, not_(READABLE), EVERYTHING, version, at)
+        hidden = rows.hide(connection, READABLE.is_not(true()), EVERYTHING, version, at, full=True)
         values = {"token": made.token, "version": version, "created_at": at, "note": note}
         connection.execute(insert(cut).values(values))
         append_new(connection, [fact.to_event() for fact in hidden], at)

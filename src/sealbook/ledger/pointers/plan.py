@@ -13,16 +13,24 @@ from sealbook.ledger.db.queries import same, stream
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.pointers.conditions import (
     ACTION,
-    AGREES,
-    CURRENT,
+    DIFFERS,
     NEXT_COPY,
     OPEN,
+    STATUS,
     SUCCESS,
     changed_keys,
     pointer_of,
+    record_of,
 )
 from sealbook.ledger.pointers.records import STORED, stored
-from sealbook.ledger.pointers.tables import BY_QUERY, load_record, pointer, removal, warehouse_version
+from sealbook.ledger.pointers.tables import (
+    BY_QUERY,
+    authority_change,
+    load_record,
+    pointer,
+    removal,
+    warehouse_version,
+)
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
@@ -40,9 +48,12 @@ class PlanReader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def plan(self, selection: Selection = EVERYTHING) -> Iterator[PlanItem]:
-        """Stream what a load has to do, in key order: load, replace and hide, and nothing else (R-WH-1)."""
-        changed, differing = self._differing(selection)
+    def plan(self, selection: Selection = EVERYTHING, *, full: bool = False) -> Iterator[PlanItem]:
+        """Stream what a load has to do, in key order: load, replace and hide, and nothing else (R-WH-1).
+
+        It looks where an authority was noted as changed; `full` compares everything (R-WH-8).
+        """
+        changed, differing = self._differing(selection, full=full)
         key = [changed.c[name] for name in KEY]
         authority = [partition_state.c[name] for name in ("current_run_id", "schema_version", "record_count")]
         loaded_before, removed_since = (
@@ -62,9 +73,9 @@ class PlanReader:
         )
         return stream(self._database, query, _plan_item)
 
-    def plan_counts(self, selection: Selection = EVERYTHING) -> dict[Action, int]:
+    def plan_counts(self, selection: Selection = EVERYTHING, *, full: bool = False) -> dict[Action, int]:
         """Count what a load has to do, by action; every action is there, be it with 0."""
-        _, differing = self._differing(selection)
+        _, differing = self._differing(selection, full=full)
         query = differing.add_columns(ACTION.label("action"), func.count()).group_by("action")
         with self._database.read() as connection:
             found = {_ACTION[name]: count for name, count in connection.execute(query)}
@@ -94,21 +105,20 @@ class PlanReader:
         return stream(self._database, query, Pointer)
 
     def differences(self, selection: Selection = EVERYTHING) -> Iterator[Difference]:
-        """Stream every field in which a pointer that holds now does not mirror its state, in key order.
+        """Stream every field in which pointers do not mirror states, in key order (R-WH-8).
 
-        This compares all of them; `plan` looks only where an authority changed.
+        This compares all of them, as a full plan does, and says of each whether a change is noted.
         """
-        loaded, accepted = load_record.c.record_count, partition_state.c.record_count
+        changed, differing = self._differing(selection, full=True)
+        key = [changed.c[name] for name in KEY]
+        noted = select(authority_change.c.id).where(same(authority_change, changed)).exists()
         query = (
-            select(*(pointer.c[name] for name in KEY), partition_state.c.status)
+            differing.add_columns(*key, noted, STATUS)
             .add_columns(pointer.c.run_id, partition_state.c.current_run_id)
             .add_columns(pointer.c.schema_version, partition_state.c.schema_version)
-            .add_columns(loaded, accepted)
-            .join(partition_state, same(partition_state, pointer))
-            .outerjoin(load_record, same(load_record, pointer, "run_id", "schema_version"))
-            .where(*conditions(self._database.dialect, pointer, selection))
-            .where(OPEN, not_(and_(SUCCESS, CURRENT, loaded.is_not(None), loaded == accepted)))
-            .order_by(*(pointer.c[name] for name in KEY))
+            .add_columns(load_record.c.record_count, partition_state.c.record_count)
+            .outerjoin(load_record, record_of(pointer))
+            .order_by(*key)
         )
         for differences in stream(self._database, query, _differences):
             yield from differences
@@ -119,15 +129,15 @@ class PlanReader:
             version: int = connection.execute(select(_VERSION)).scalar_one()
         return version
 
-    def _differing(self, selection: Selection) -> tuple[FromClause, Select[Any]]:
+    def _differing(self, selection: Selection, *, full: bool) -> tuple[FromClause, Select[Any]]:
         """Return the changed keys as a table, and a query, without columns yet, of those that need a load."""
-        changed = changed_keys(self._database.dialect, selection)
+        changed = changed_keys(self._database.dialect, selection, full=full)
         query = (
             select()
             .select_from(changed)
-            .join(partition_state, same(partition_state, changed))
+            .outerjoin(partition_state, same(partition_state, changed))
             .outerjoin(pointer, pointer_of(changed))
-            .where(not_(AGREES))
+            .where(DIFFERS)
         )
         return changed, query
 
@@ -141,16 +151,18 @@ def _plan_item(
 
 
 def _differences(*row: Any) -> list[Difference]:
-    *key, status, run_id, current_run_id, version, current_version, loaded, accepted = row
+    *key, noted, status, run_id, current_run_id, version, current_version, loaded, accepted = row
     compared: dict[str, tuple[object, object]]
     if status is not Status.SUCCESS:
         compared = {"status": (PointerStatus.AVAILABLE, status)}
+    elif run_id is None:
+        compared = {"run_id": ("no pointer", current_run_id)}
     elif (run_id, version) != (current_run_id, current_version):
         compared = {"run_id": (run_id, current_run_id), "schema_version": (version, current_version)}
     else:
         compared = {"record_count": ("no load record" if loaded is None else loaded, accepted)}
     return [
-        Difference(PartitionKey(*key), field, str(pointed), str(stated))
+        Difference(PartitionKey(*key), field, str(pointed), str(stated), noted=bool(noted))
         for field, (pointed, stated) in compared.items()
         if pointed != stated
     ]

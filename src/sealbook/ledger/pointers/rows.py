@@ -37,7 +37,7 @@ from sealbook.ledger.db.bulk import Rows, insert_rows
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.types import lines_text
-from sealbook.ledger.pointers.conditions import AGREES, changed_keys, pointer_of, removal_of
+from sealbook.ledger.pointers.conditions import AGREES, STATUS, changed_keys, pointer_of, removal_of
 from sealbook.ledger.pointers.tables import (
     ARTIFACT,
     REFILED,
@@ -142,13 +142,20 @@ def close(connection: Connection, version: int, at: datetime) -> None:
 
 
 def hide(
-    connection: Connection, unsafe: ColumnElement[bool], selection: Selection, version: int, at: datetime
+    connection: Connection,
+    unsafe: ColumnElement[bool],
+    selection: Selection,
+    version: int,
+    at: datetime,
+    *,
+    full: bool,
 ) -> list[PartitionHidden]:
     """End the pointers that are unsafe before a version, and return that as facts."""
-    changed = changed_keys(connection.dialect.name, selection)
+    changed = changed_keys(connection.dialect.name, selection, full=full)
     query = (
-        select(*changed.c, pointer.c.run_id, pointer.c.schema_version, partition_state.c.status)
-        .join(partition_state, same(partition_state, changed))
+        select(*changed.c, pointer.c.run_id, pointer.c.schema_version, STATUS.label("status"))
+        .select_from(changed)
+        .outerjoin(partition_state, same(partition_state, changed))
         .join(pointer, pointer_of(changed))
         .where(unsafe)
         .order_by(*changed.c)

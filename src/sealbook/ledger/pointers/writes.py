@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, and_, case, not_, select, true
+from sqlalchemy import Connection, and_, case, select, true
 
 from sealbook.errors import Conflict, InvalidInput
 from sealbook.ledger.db.clock import LedgerClock
@@ -19,7 +19,7 @@ from sealbook.ledger.db.queries import same
 from sealbook.ledger.events.append import append_new
 from sealbook.ledger.events.facts import counted_once
 from sealbook.ledger.pointers import rows
-from sealbook.ledger.pointers.conditions import SUCCESS, pointer_of, record_of, removal_of
+from sealbook.ledger.pointers.conditions import NO_SUCCESS, SUCCESS, pointer_of, record_of, removal_of
 from sealbook.ledger.pointers.rows import batch
 from sealbook.ledger.pointers.tables import load_record, pointer, removal
 from sealbook.ledger.states.reader import EVERYTHING
@@ -63,13 +63,16 @@ class PointerWriter:
 
         self._database.write(work)
 
-    def hide(self, selection: Selection = EVERYTHING) -> list[PartitionKey]:
-        """Take away every pointer whose state is no longer success, in one transaction (R-WH-5)."""
+    def hide(self, selection: Selection = EVERYTHING, *, full: bool = False) -> list[PartitionKey]:
+        """Take away every pointer whose state is no longer success, in one transaction (R-WH-5).
+
+        It looks where an authority was noted as changed; `full` compares everything (R-WH-8).
+        """
 
         def work(connection: Connection) -> list[PartitionKey]:
             before, at = rows.lock_version(connection, self._clock)
             version = before + 1
-            hidden = rows.hide(connection, not_(SUCCESS), selection, version, at)
+            hidden = rows.hide(connection, NO_SUCCESS, selection, version, at, full=full)
             if hidden:
                 rows.set_version(connection, version, at)
             rows.clear_agreed_everywhere(connection)
