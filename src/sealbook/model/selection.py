@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from enum import StrEnum
@@ -174,14 +175,14 @@ class Selection:
         since: date | None = None,
         until: date | None = None,
     ) -> Selection:
-        """Return what is left where all of this holds as well."""
+        """Return what is left where all of this holds as well; an id that nothing can have leaves nothing."""
         if self.keys:
             raise InvalidInput.of("selection", self, "filters: what is named by key is not narrowed")
         narrower = self
         if customers is not None:
-            narrower = replace(narrower, customers=_both(self.customers, customers))
+            narrower = replace(narrower, customers=_both(self.customers, customers, _customer))
         if runs is not None:
-            narrower = replace(narrower, runs=tuple(map(RunId, _both(self.runs, runs))))
+            narrower = replace(narrower, runs=_both(self.runs, runs, RunId))
         first = max(filter(None, (self.since, since)), default=None)
         last = min(filter(None, (self.until, until)), default=None)
         if first is not None and last is not None and first > last:
@@ -275,9 +276,16 @@ def _day(field: str, value: date | str | None) -> date | None:
     return value
 
 
-def _both(chosen: tuple[str, ...] | None, others: Iterable[str]) -> tuple[str, ...]:
-    wanted = set(others)
-    return tuple(sorted(wanted if chosen is None else wanted & {*chosen}))
+def _both(chosen: tuple[T, ...] | None, others: Iterable[str], read: Callable[[str], T]) -> tuple[T, ...]:
+    wanted = set(_readable(others, read))
+    return tuple(sorted(wanted if chosen is None else wanted & {*chosen}, key=str))
+
+
+def _readable(values: Iterable[str], read: Callable[[str], T]) -> Iterator[T]:
+    """Yield those of some values that can be read: to look for anything else is to find nothing."""
+    for each in values:
+        with suppress(InvalidInput):
+            yield read(each)
 
 
 def _plain(value: object) -> object:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from sealbook.ledger.pointers import PointerReader
+from sealbook.ledger.pointers import PublishedReader
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model.contract import Contract, Query
 from sealbook.model.publication import Published
@@ -34,7 +34,7 @@ class ReadPlan:
 
 
 def plan_read(
-    pointers: PointerReader,
+    pointers: PublishedReader,
     query: Query,
     selection: Selection = EVERYTHING,
     *,

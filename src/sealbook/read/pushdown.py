@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 
 from pyspark.sql.datasource import (
@@ -17,9 +17,6 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from sealbook.errors import InvalidInput
-from sealbook.model import RunId
-from sealbook.model.keys import check_customer_id
 from sealbook.model.selection import Selection
 from sealbook.read.schema import KEY_TYPES
 
@@ -61,13 +58,9 @@ class PushedFilters:
     def _among(self, name: str, values: Iterable[object]) -> bool:
         match name:
             case "customer_id":
-                self.selection = self.selection.narrowed(
-                    customers=[text for text in map(str, values) if _passes(_check_customer, text)]
-                )
+                self.selection = self.selection.narrowed(customers=map(str, values))
             case "run_id":
-                self.selection = self.selection.narrowed(
-                    runs=[text for text in map(str, values) if _passes(RunId, text)]
-                )
+                self.selection = self.selection.narrowed(runs=map(str, values))
             case "logical_date":
                 days = [day for day in values if isinstance(day, date)]
                 if days:
@@ -76,16 +69,3 @@ class PushedFilters:
             case _:
                 return False
         return True
-
-
-def _check_customer(text: str) -> None:
-    check_customer_id("any", text)
-
-
-def _passes(check: Callable[[str], object], text: str) -> bool:
-    """Say whether a text could be such an id: to look for anything else is to find nothing, not an error."""
-    try:
-        check(text)
-    except InvalidInput:
-        return False
-    return True

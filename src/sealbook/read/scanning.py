@@ -1,12 +1,13 @@
-"""A plan on an object store as an Arrow dataset, whose scans fetch many artifacts at once.
+"""A query as an Arrow dataset that is planned when it is scanned: of what the scan's filter lets through.
 
-Arrow's own scan opens few files at a time, and asks for each several times: its size, its end, its columns.
+On an object store a scan fetches many artifacts at once: Arrow's own opens few files at a time, and asks for
+each several times, for its size, its end, its columns.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import pyarrow as pa
@@ -17,42 +18,31 @@ import pyarrow.fs
 from sealbook.errors import SealbookError
 from sealbook.model.publication import Published
 from sealbook.read.plan import ReadPlan
-from sealbook.read.schema import KEY_TYPES
+from sealbook.read.schema import KEY_TYPES, Schema, arrow_schema
 from sealbook.read.table import read_in_task
+from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.part_files import PartFiles
 
 _KEY_FIELDS = {name: pc.field(name) for name in KEY_TYPES}
+_PARQUET, _LOCAL = ds.ParquetFileFormat(), pyarrow.fs.LocalFileSystem()
 _WORD = re.compile(r"\w+")
 
 
-def said_of(published: Published) -> pc.Expression:
-    """Return what names a partition and its run, as a condition that all of its rows keep."""
-    source, *others = (field == getattr(published, name) for name, field in _KEY_FIELDS.items())
-    for each in others:
-        source &= each
-    return source
-
-
-class AheadDataset(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
-    """A dataset that reads by `read_in_task`. Its fragments are never opened: a filter chooses among them."""
+class PlannedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
+    """A dataset whose every scan asks for a plan of what its filter lets through."""
 
     failure: SealbookError | None = None
     """What broke a scan off, in Sealbook's own words; whoever scans says it in others."""
 
     @classmethod
-    def of(cls, files: PartFiles, plan: ReadPlan) -> Self:
-        """Return a plan as a dataset."""
-        parquet, nowhere = ds.ParquetFileFormat(), pyarrow.fs.LocalFileSystem()
-        fragments = [
-            parquet.make_fragment(str(position), nowhere, said_of(each))
-            for position, each in enumerate(plan.partitions)
-        ]
-        dataset = cls(fragments, plan.arrow_schema, parquet, nowhere)
+    def of(cls, files: PartFiles, schema: Schema, plan: Callable[[pc.Expression | None], ReadPlan]) -> Self:
+        """Return a dataset of a schema; `plan` may give more than a filter lets through, and never less."""
+        dataset = cls([], arrow_schema(schema), _PARQUET, _LOCAL)
         dataset._files, dataset._plan = files, plan
         return dataset
 
     _files: PartFiles
-    _plan: ReadPlan
+    _plan: Callable[[pc.Expression | None], ReadPlan]
 
     def scanner(
         self,
@@ -61,21 +51,57 @@ class AheadDataset(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no 
         **_: Any,
     ) -> ds.Scanner:
         """Return a scan of some columns, of what a filter lets through; how far ahead it reads is settled."""
-        chosen = [self._plan.partitions[int(each.path)] for each in self.get_fragments(filter=filter)]
+        try:
+            plan = self._plan(filter)
+        except SealbookError as error:
+            self.failure = error
+            raise
+        if self._files.folder is None:
+            return self._ahead(plan, columns, filter)
+        return _on_folder(self._files, plan).scanner(columns=columns, filter=filter)
+
+    def _ahead(
+        self, plan: ReadPlan, columns: Sequence[str] | None, wanted: pc.Expression | None
+    ) -> ds.Scanner:
+        fragments = [
+            # They are never opened: a filter chooses among them.
+            _PARQUET.make_fragment(str(position), _LOCAL, _said_of(each))
+            for position, each in enumerate(plan.partitions)
+        ]
+        dataset = ds.FileSystemDataset(fragments, plan.arrow_schema, _PARQUET, _LOCAL)
+        chosen = [plan.partitions[int(each.path)] for each in dataset.get_fragments(filter=wanted)]
         # A filter does not tell its columns, but every one of them is a word of it.
-        words = {*_WORD.findall(str(filter))} if filter is not None else set()
-        wanted = {*(self._plan.schema if columns is None else columns), *words}
-        schema = {name: each for name, each in self._plan.schema.items() if name in wanted}
+        words = {*_WORD.findall(str(wanted))} if wanted is not None else set()
+        needed = {*(plan.schema if columns is None else columns), *words}
+        schema = {name: each for name, each in plan.schema.items() if name in needed}
         if not schema:  # the rows are only counted
             schema = {"run_id": KEY_TYPES["run_id"]}
         batches = self._batches(schema, chosen)
-        arrow = pa.schema([self._plan.arrow_schema.field(name) for name in schema])
-        return ds.Scanner.from_batches(batches, schema=arrow, columns=columns, filter=filter)
+        return ds.Scanner.from_batches(batches, schema=arrow_schema(schema), columns=columns, filter=wanted)
 
-    def _batches(self, schema: Any, partitions: Sequence[Published]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, schema: Schema, partitions: Sequence[Published]) -> Iterator[pa.RecordBatch]:
         try:
             for table in read_in_task(self._files, schema, partitions):
                 yield from table.to_batches()
         except SealbookError as error:
             self.failure = error
             raise
+
+
+def _on_folder(files: PartFiles, plan: ReadPlan) -> ds.Dataset:
+    """Return a plan as Arrow reads it; what is said of each file leaves out those that no filter wants."""
+    fragments = [
+        _PARQUET.make_fragment(str(files.local_path(path)), _LOCAL, said)
+        for each in plan.partitions
+        for said in [_said_of(each)]
+        for path in part_paths(each)
+    ]
+    return ds.FileSystemDataset(fragments, plan.arrow_schema, _PARQUET, _LOCAL)
+
+
+def _said_of(published: Published) -> pc.Expression:
+    """Return what names a partition and its run, as a condition that all of its rows keep."""
+    source, *others = (field == getattr(published, name) for name, field in _KEY_FIELDS.items())
+    for each in others:
+        source &= each
+    return source

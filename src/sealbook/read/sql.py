@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.fs
+import pyarrow.compute as pc
 
 from sealbook.config import SourceSettings
 from sealbook.errors import InvalidInput, Permanent, first_line
-from sealbook.ledger.pointers import PointerReader
+from sealbook.ledger.pointers import PublishedReader
+from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model.contract import ColumnType, Query
+from sealbook.model.selection import Selection
+from sealbook.read.narrowing import let_through
 from sealbook.read.plan import ReadPlan, plan_read
-from sealbook.read.scanning import AheadDataset, said_of
+from sealbook.read.scanning import PlannedDataset
 from sealbook.read.schema import all_columns, arrow_schema, irreconcilable, reconcilable
-from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.part_files import PartFiles
 
 _WORD = re.compile(r"\w+")
@@ -34,26 +36,25 @@ _QUESTIONS = [[duckdb.StatementType.SELECT], [duckdb.StatementType.EXPLAIN], [du
 
 def run_sql(
     text: str,
-    pointers: PointerReader,
+    pointers: PublishedReader,
     sources: Mapping[str, SourceSettings],
     files: PartFiles,
     *,
     strict: bool = False,
     cut: str | None = None,
 ) -> pa.Table:
-    """Answer a question in SQL. Only tables that it mentions are planned, each from one ledger snapshot.
+    """Answer a question in SQL, of one instant. Of tables, only what its filters let through is planned.
 
     Irreconcilable if it asks for a column whose types in several versions have no common one.
     """
     mentioned = _mentioned(text, sources)
     lost = [(query, name) for query in mentioned for name in all_columns(query).keys() - reconcilable(query)]
-    offered: list[ds.Dataset] = []
-    with duckdb.connect(":memory:", config=_SETTINGS) as connection:
+    offered: list[PlannedDataset] = []
+    with duckdb.connect(":memory:", config=_SETTINGS) as connection, pointers.snapshot() as published:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")  # which would be drawn on stdout
         for query in mentioned:
-            plan = plan_read(pointers, query, columns=reconcilable(query), strict=strict, cut=cut)
-            rows = dataset(files, plan)
+            rows = _dataset(text, published, query, files, strict=strict, cut=cut)
             offered.append(rows)
             _offer(connection, query, rows, alone=_is_alone(query, sources))
         try:
@@ -73,31 +74,31 @@ def run_sql(
             raise Permanent(first_line(error)) from error
 
 
-def dataset(files: PartFiles, plan: ReadPlan) -> ds.Dataset:
-    """Return a plan as an Arrow dataset, which reads only the columns and partitions that are asked for.
+def _dataset(
+    text: str, pointers: PublishedReader, query: Query, files: PartFiles, *, strict: bool, cut: str | None
+) -> PlannedDataset:
+    """Return a query as a dataset of which only those partitions are planned that a filter lets through."""
+    columns = reconcilable(query)
 
-    What names a partition and its run is said of each file, so a filter on it opens no other file.
-    """
-    if files.folder is None:
-        return AheadDataset.of(files, plan)
-    parquet, local = ds.ParquetFileFormat(), pyarrow.fs.LocalFileSystem()
+    @cache  # a question that scans a table twice, whole, plans it once
+    def planned(selection: Selection) -> ReadPlan:
+        return plan_read(pointers, query, selection, columns=columns, strict=strict, cut=cut)
 
-    def fragments() -> Iterator[ds.Fragment]:
-        for each in plan.partitions:
-            said = said_of(each)
-            for path in part_paths(each):
-                yield parquet.make_fragment(str(files.local_path(path)), local, said)
+    def plan(wanted: pc.Expression | None) -> ReadPlan:
+        if wanted is None:
+            return planned(EVERYTHING)
+        return planned(let_through(wanted, arrow_schema(columns), query.source, text))
 
-    return ds.FileSystemDataset(list(fragments()), plan.arrow_schema, parquet, local)
+    return PlannedDataset.of(files, columns, plan)
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, text: str, offered: list[ds.Dataset]) -> pa.Table:
+def _answer(connection: duckdb.DuckDBPyConnection, text: str, offered: list[PlannedDataset]) -> pa.Table:
     """Ask; an artifact that cannot be read is told as such, and not in DuckDB's words."""
     try:
         return connection.sql(text).to_arrow_table()
     except duckdb.Error as error:
         for each in offered:
-            if isinstance(each, AheadDataset) and each.failure is not None:
+            if each.failure is not None:
                 raise each.failure from error
         raise
 
@@ -132,7 +133,7 @@ def _check_not_in_a_star(
 
 
 def _mentioned(text: str, sources: Mapping[str, SourceSettings]) -> list[Query]:
-    """Return every query whose name is in the text: one that is there by chance is planned and not read."""
+    """Return every query whose name is in the text: one that is there by chance is offered and not read."""
     words = _words(text)
     return [query for each in sources.values() for name, query in each.queries.items() if name in words]
 
@@ -142,7 +143,7 @@ def _words(text: str) -> set[str]:
 
 
 def _offer(
-    connection: duckdb.DuckDBPyConnection, query: Query, rows: ds.Dataset | pa.Table, *, alone: bool
+    connection: duckdb.DuckDBPyConnection, query: Query, rows: PlannedDataset | pa.Table, *, alone: bool
 ) -> None:
     """Make a query a table by its name, `source.query`; and by its short name if no other source has it."""
     registered = f"__{query.source}__{query.name}"

@@ -6,8 +6,11 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from copy import copy
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
@@ -53,6 +56,7 @@ class Database:
             if self.dialect == "sqlite"
             else _postgresql_engine(self.url, read_only)
         )
+        self._connect: Callable[[], AbstractContextManager[Connection]] = self.engine.connect
         self._has_connected = False
         event.listen(self.engine, "connect", self._on_connect, once=True)
 
@@ -62,8 +66,18 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Yield a connection to read with; each statement sees one instant."""
-        with self._translated(), self.engine.connect() as connection:
+        with self._translated(), self._connect() as connection:
             yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Database]:
+        """Yield the database as it is at one instant, to be read any number of times, by any thread."""
+        with self.read() as connection:
+            if self.dialect == "postgresql":
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            at_one_instant = copy(self)
+            at_one_instant._connect = partial(_in_turn, connection, Lock())  # noqa: SLF001 - of the same class
+            yield at_one_instant
 
     def write(self, work: Callable[[Connection], T], *, repeatable: bool = False) -> T:
         """Do the work in one transaction; do it again if it surely left no trace the first time.
@@ -182,6 +196,12 @@ class Database:
 
     def _is_operational(self, error: DBAPIError) -> bool:
         return isinstance(error.orig, self.engine.dialect.loaded_dbapi.OperationalError)
+
+
+@contextmanager
+def _in_turn(connection: Connection, turn: Lock) -> Iterator[Connection]:
+    with turn:
+        yield connection
 
 
 def _sqlstate(error: DBAPIError) -> str | None:

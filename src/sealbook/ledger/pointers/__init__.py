@@ -11,7 +11,7 @@ from sealbook.ledger.pointers.records import RecordReader
 from sealbook.ledger.pointers.removals import RemovalWriter
 from sealbook.ledger.pointers.writes import PointerWriter
 
-__all__ = ["PointerReader", "Pointers"]
+__all__ = ["PointerReader", "Pointers", "PublishedReader"]
 
 
 class PointerReader(PublishedReader, PlanReader, RecordReader):

@@ -7,6 +7,7 @@ states: what a verdict demotes is out of sight in the verdict's own transaction 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
@@ -37,6 +38,12 @@ class PublishedReader:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PublishedReader]:
+        """Yield a reader all of whose answers are of one instant, for any number of them, by any thread."""
+        with self._database.snapshot() as at_one_instant:
+            yield PublishedReader(at_one_instant)
 
     def published(
         self, selection: Selection = EVERYTHING, *, strict: bool = False, cut: str | None = None
