@@ -44,25 +44,25 @@ CURRENT = and_(
 )
 """The pointer names what the authority names."""
 
-# A re-validation may have counted the same run anew (R-STATE-10); and a record that is lost counts nothing.
-_COUNTED = (
-    func.coalesce(
-        select(load_record.c.record_count)
-        .where(same(load_record, pointer, "run_id", "schema_version"))
-        .correlate(pointer)
-        .scalar_subquery(),
-        -1,
-    )
-    == partition_state.c.record_count
-)
-
 STATUS = func.coalesce(partition_state.c.status, literal(Status.PENDING, partition_state.c.status.type))
 """The status of the partition; pending where there is no row (R-STATE-1), as after an outer join."""
 
 NO_SUCCESS = SUCCESS.is_not(true())
 """The partition has no authoritative run, or no state at all; for where it comes from an outer join."""
 
-AGREES = or_(and_(SUCCESS, POINTED, CURRENT, _COUNTED), and_(NO_SUCCESS, not_(POINTED)))
+
+def _agrees(loaded: ColumnElement[int]) -> ColumnElement[bool]:
+    # A re-validation may have counted the same run anew (R-STATE-10); a record that is lost counts nothing.
+    counted = func.coalesce(loaded, -1) == partition_state.c.record_count
+    return or_(and_(SUCCESS, POINTED, CURRENT, counted), and_(NO_SUCCESS, not_(POINTED)))
+
+
+AGREES = _agrees(
+    select(load_record.c.record_count)
+    .where(same(load_record, pointer, "run_id", "schema_version"))
+    .correlate(pointer)
+    .scalar_subquery()
+)
 """A load has nothing to do about the partition (R-WH-1)."""
 
 DIFFERS = AGREES.is_not(true())
@@ -168,7 +168,9 @@ def _differing(dialect: str, selection: Selection) -> Iterator[Select[Any]]:
     yield (
         select(*(partition_state.c[name] for name in KEY))
         .outerjoin(pointer, pointer_of(partition_state))
-        .where(DIFFERS, *conditions(dialect, partition_state, selection))
+        .outerjoin(load_record, record_of(pointer))  # joined: looked up one by one, all of them take long
+        .where(_agrees(load_record.c.record_count).is_not(true()))
+        .where(*conditions(dialect, partition_state, selection))
     )
     stateless = not_(select(partition_state.c.status).where(same(partition_state, pointer)).exists())
     keys = select(*(pointer.c[name] for name in KEY))
