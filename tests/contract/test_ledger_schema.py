@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -30,12 +30,12 @@ from sealbook.ledger.db import schema
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.tables import metadata
 from sealbook.ledger.db.types import json_text
-from sealbook.model import Check, Severity
+from sealbook.model import Check, PartitionKey, RunId, Severity
 from sealbook.model.events import RunEvent
 from sealbook.model.partition_events import PartitionSealed
-from sealbook.model.publication import FIRST_FORMAT
+from sealbook.model.publication import FIRST_FORMAT, Artifact
 from sealbook.model.wire import dump_json
-from sealbook.warehouse.layout import part_paths
+from sealbook.warehouse.layout import location_of, part_paths
 from tests.support.ledger import BACKENDS, KEY, PostgresqlServer, accept, run_id
 
 for _module in walk_packages(ledger.__path__, "sealbook.ledger."):
@@ -357,7 +357,7 @@ _OF_0004 = """
     INSERT INTO load_record (source, customer_id, query_name, logical_date, run_id, schema_version, loaded_at,
         record_count, bytes, digest, location, parts)
     VALUES ('demo', 'a', 'q', '2026-01-01', :run, '1', '2026-01-02T00:00:00.000000+00:00', 1, 2, :digest,
-        :run, 1);
+        :location, 1);
     INSERT INTO pointer (source, customer_id, query_name, logical_date, run_id, schema_version, valid_from,
         published_at)
     SELECT source, customer_id, query_name, logical_date, run_id, schema_version, 3, loaded_at
@@ -375,10 +375,13 @@ def test_what_0004_had_published_is_still_there(empty_url: str, monkeypatch: pyt
         past.setattr(schema, "HEAD", "0004")
         migrate(empty_url)
     record, pointer, removal = filter(str.strip, _OF_0004.split(";"))
+    # One as the warehouse has it, and two elsewhere.
+    by_layout = location_of(Artifact(PartitionKey("demo", "a", "q", date(2026, 1, 1)), RunId(runs[3]), "1"))
+    locations = {runs[0]: runs[0], runs[2]: runs[2], runs[3]: by_layout}
 
     def fill(connection: Connection) -> None:
-        for run in (runs[0], *runs[2:]):
-            connection.execute(text(record), {"run": run, "digest": "0" * 64})
+        for run, location in locations.items():
+            connection.execute(text(record), {"run": run, "digest": f"{run:0>64}", "location": location})
         connection.execute(text(pointer))
         for run, removed in ((runs[0], None), (runs[1], 5), (runs[2], 5)):
             connection.execute(text(removal), {"run": run, "removed": removed})
@@ -388,13 +391,17 @@ def test_what_0004_had_published_is_still_there(empty_url: str, monkeypatch: pyt
     assert migrate(empty_url) == ("0004", schema.HEAD)
     with open_ledger(empty_url) as book:
         pointers = book.pointers
-        assert [each.run_id for each in pointers.load_records()] == [runs[0], *runs[2:]]
+        assert [(each.run_id, each.digest, each.location) for each in pointers.load_records()] == [
+            (run, f"{run:0>64}", location) for run, location in locations.items()
+        ]
         stored = list(pointers.stored_artifacts())
         assert [(each.record.run_id, each.format, each.copy) for each in stored] == [
             (runs[2], FIRST_FORMAT, 0),
             (runs[3], FIRST_FORMAT, 0),
         ]
-        assert [part_paths(each) for each in stored] == [[f"{run}/part-00000.parquet"] for run in runs[2:]]
+        assert [part_paths(each) for each in stored] == [
+            [f"{locations[run]}/part-00000.parquet"] for run in runs[2:]
+        ]
         condemned = pointers.condemn([stored[0].artifact, *pointers.removable(timedelta(0))], timedelta(0))
         assert {each.artifact.run_id: each.copy for each in condemned} == {runs[0]: 0, runs[2]: 1}
         assert [each.published_at for each in pointers.pointers()] == [datetime(2026, 1, 2, tzinfo=UTC)]

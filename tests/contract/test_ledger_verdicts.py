@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import pytest
 
 from sealbook.errors import Conflict, InvalidInput
-from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger import Ledger, migrate, open_ledger
 from sealbook.model import Check, PartitionKey, PartitionState, Status, Verdict
-from tests.support.ledger import KEY, OTHER, accept, reject, run_id
+from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 
 THIRD = PartitionKey("demo", "Acme", "clicks", date(2026, 1, 1))
 
@@ -217,3 +218,26 @@ def test_a_revalidation_never_changes_the_schema_version_of_a_run(ledger: Ledger
     with pytest.raises(Conflict, match="is delivered under 2"):
         ledger.judge([accept(OTHER, 1), accept(OTHER, 1, version="2", again="r")])
     assert [*ledger.states()] == [before]
+
+
+def test_a_partition_that_another_judges_first_counts_both(postgresql: PostgresqlServer) -> None:
+    """R-STATE-5: a row that appears after it was found missing is not lost, and not written over."""
+    url = postgresql.create_database()
+    migrate(url)
+    others = iter([[accept(KEY, 1)], [reject(OTHER, 1)]])
+    with open_ledger(url) as other:
+
+        def clock() -> datetime:
+            for verdicts in islice(others, 1):
+                other.judge(verdicts)  # between the look for rows and the writing of them
+            return datetime.now(UTC)
+
+        with open_ledger(url, clock=clock) as ledger:
+            states = ledger.judge([accept(THIRD, 2), accept(KEY, 2), reject(OTHER, 2)])
+        assert [state.attempt_count for state in states] == [1, 2, 2]
+        assert [[each.run_id for each in other.attempts(key)] for key in (THIRD, KEY, OTHER)] == [
+            [run_id(2)],
+            [run_id(1), run_id(2)],
+            [run_id(1), run_id(2)],
+        ]
+        assert len(other.run_store.fetch_feed()) == 5

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
 from sealbook.errors import Conflict, InvalidInput, Permanent
 from sealbook.ledger import Ledger, open_ledger
@@ -16,6 +18,7 @@ from sealbook.ledger.pointers import Pointers, writes
 from sealbook.model import PartitionKey, Status, Verdict
 from sealbook.model.partition_events import PartitionHidden, PartitionPublished, read_fact
 from sealbook.model.publication import Action, LoadRecord, PointerStatus, SwapResult
+from sealbook.warehouse.layout import location_of
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 from tests.support.pointers import artifact, load, planned, seen, staged
 
@@ -39,6 +42,23 @@ def pointers(ledger_url: str) -> Any:
     database = Database(ledger_url)
     yield Pointers(database, LedgerClock(Ticking()))
     database.close()
+
+
+def test_a_location_that_follows_from_the_artifact_is_not_spelt(
+    ledger: Ledger, pointers: Pointers, ledger_url: str
+) -> None:
+    """R-WH-6: the layout's is told all the same, in each answer; another is kept as it is."""
+    ledger.judge([accept(KEY, 1), accept(OTHER, 1)])
+    usual = replace(staged(KEY, 1), location=location_of(staged(KEY, 1).artifact))
+    pointers.swap([usual, staged(OTHER, 1)])
+    locations = {KEY: usual.location, OTHER: staged(OTHER, 1).location}
+    assert {each.key: each.location for each in pointers.load_records()} == locations
+    assert {each.key: each.location for each in pointers.stored_artifacts()} == locations
+    assert {each.key: each.location for each in pointers.published()} == locations
+    assert {each.key: each.digest for each in pointers.published()}[KEY] == usual.digest
+    with closing(Database(ledger_url)) as database, database.read() as connection:
+        rows = connection.execute(text("SELECT location, length(digest) FROM load_record")).all()
+    assert set(rows) == {(None, 32), (locations[OTHER], 32)}
 
 
 def test_a_swap_publishes(ledger: Ledger, pointers: Pointers) -> None:

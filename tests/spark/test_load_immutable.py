@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from sqlalchemy import text
+from sqlalchemy import update
 
 from sealbook.errors import NotFound
 from sealbook.ledger import open_ledger
+from sealbook.ledger.db.queries import at_key
+from sealbook.ledger.pointers.tables import load_record
 from sealbook.load.loader import Loader
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import PartitionKey
@@ -205,11 +207,9 @@ def of_first_format(loaded: Warehouse) -> Warehouse:
         digest = sha256(data).hexdigest()
         file.unlink()
         (file.parent / "part-00000.parquet").write_bytes(data)
-        statement = text(
-            "UPDATE load_record SET format = 1, digest = :digest, bytes = :bytes WHERE location = :location"
-        )
-        values = {"digest": digest, "bytes": len(data), "location": each.location}
-        loaded.ledger._database.write(lambda c, s=statement, v=values: c.execute(s, v))  # type: ignore[misc]
+        record = update(load_record).where(*at_key(load_record, each.key))
+        earlier = record.values(format=FIRST_FORMAT, digest=digest, bytes=len(data))
+        loaded.ledger._database.write(lambda c, s=earlier: c.execute(s))  # type: ignore[misc]
     return loaded
 
 

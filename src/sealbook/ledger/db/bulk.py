@@ -15,6 +15,7 @@ from sqlalchemy import (
     JSON,
     Column,
     Connection,
+    CursorResult,
     Date,
     Executable,
     FromClause,
@@ -31,11 +32,19 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import JSONB
 
 from sealbook.ledger.db.row_statements import RowStatement, Values
-from sealbook.ledger.db.types import RunIdText, StatusName, UtcTimestamp, day_text, json_text, microseconds
+from sealbook.ledger.db.types import (
+    RunIdText,
+    Sha256,
+    StatusName,
+    UtcTimestamp,
+    day_text,
+    json_text,
+    microseconds,
+)
 
 Rows = Sequence[Sequence[Any]]
 """Rows with a value for every column of a table, in the table's order."""
@@ -79,6 +88,14 @@ def insert_rows(connection: Connection, table: Table, rows: Rows) -> None:
         _execute_each(connection, _insert_each(table), table, rows)
 
 
+def insert_missing_rows(connection: Connection, table: Table, rows: Rows) -> int:
+    """Insert those rows on PostgreSQL whose primary keys are not there yet, and return how many they are.
+
+    Where another transaction is about to insert one of them, this waits until it has, or has not.
+    """
+    return sum(len(page.all()) for page in _execute_given(connection, _insert_missing(table), table, rows))
+
+
 def update_rows(connection: Connection, table: Table, rows: Rows, columns: tuple[str, ...]) -> None:
     """Update these columns of the rows that have these primary keys."""
     if connection.dialect.name == "postgresql":
@@ -92,11 +109,16 @@ def upsert_rows(connection: Connection, table: Table, rows: Rows, columns: tuple
     _execute_each(connection, _upsert_each(table, columns), table, rows)
 
 
-def _execute_given(connection: Connection, statement: Executable, table: Table, rows: Rows) -> None:
+def _execute_given(
+    connection: Connection, statement: Executable, table: Table, rows: Rows
+) -> list[CursorResult[Any]]:
     names = [each.name for each in table.c]
-    texts = [json_text(dict(zip(names, row, strict=True))) for row in rows]
-    for page in _pages(texts):
+    converted = _converted(table, _in_json, rows)
+    texts = [json_text(dict(zip(names, row, strict=True))) for row in converted]
+    return [
         connection.execute(statement, {"rows": json_text([msgspec.Raw(text) for text in page])})
+        for page in _pages(texts)
+    ]
 
 
 def _pages(texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -117,6 +139,14 @@ def _pages(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 def _insert_given(table: Table) -> Executable:
     rows = given_rows("postgresql", table.c)
     return insert(table).from_select([each.name for each in table.c], select(*rows.c))
+
+
+@cache
+def _insert_missing(table: Table) -> Executable:
+    rows = given_rows("postgresql", table.c)
+    new = postgresql.insert(table).from_select([each.name for each in table.c], select(*rows.c))
+    inserted = new.on_conflict_do_nothing(index_elements=table.primary_key)
+    return inserted.returning(*list(table.primary_key)[:1])
 
 
 @cache
@@ -152,26 +182,36 @@ def _upsert_each(table: Table, columns: tuple[str, ...]) -> RowStatement:
 
 
 def _execute_each(connection: Connection, statement: RowStatement, table: Table, rows: Rows) -> None:
-    text, parameters = statement.prepare([_stored(table, row) for row in rows])
+    text, parameters = statement.prepare(_converted(table, _on_sqlite, rows))
     connection.exec_driver_sql(text, parameters)
 
 
-def _stored(table: Table, row: Sequence[Any]) -> list[Any]:
-    """Return the values of a row as SQLite stores them."""
-    values = list(row)
-    for index, convert in _conversions(table):
-        if values[index] is not None:
-            values[index] = convert(values[index])
-    return values
+Conversion = Callable[[Any], Any]
+"""How a value becomes what is handed to the database."""
+
+
+def _converted(table: Table, of: Callable[[Column[Any]], Conversion | None], rows: Rows) -> Rows:
+    """Return rows with the values that a database is handed."""
+    conversions = _conversions(table, of)
+    if not conversions:
+        return rows
+    converted = [list(row) for row in rows]
+    for values in converted:
+        for index, convert in conversions:
+            if values[index] is not None:
+                values[index] = convert(values[index])
+    return converted
 
 
 @cache
-def _conversions(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
-    conversions = ((index, _stored_as(each)) for index, each in enumerate(table.c))
+def _conversions(
+    table: Table, of: Callable[[Column[Any]], Conversion | None]
+) -> list[tuple[int, Conversion]]:
+    conversions = ((index, of(each)) for index, each in enumerate(table.c))
     return [(index, convert) for index, convert in conversions if convert is not None]
 
 
-def _stored_as(each: Column[Any]) -> Callable[[Any], Any] | None:
+def _on_sqlite(each: Column[Any]) -> Conversion | None:
     """Return how a column's values become what SQLite stores; None where they are stored as they are."""
     match each.type:
         case UtcTimestamp():
@@ -180,6 +220,13 @@ def _stored_as(each: Column[Any]) -> Callable[[Any], Any] | None:
             return day_text
         case JSON():
             return json_text
+        case Sha256():
+            return bytes.fromhex
         case RunIdText() | StatusName():
             return str.__str__  # the text alone: the driver is slow at subclasses of str
     return None
+
+
+def _in_json(each: Column[Any]) -> Conversion | None:
+    """Return how a column's values become what PostgreSQL reads off JSON; None where they are so already."""
+    return "\\x{}".format if isinstance(each.type, Sha256) else None

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import JSON, BigInteger, Dialect, Text, TypeDecorator
+from sqlalchemy import JSON, BigInteger, Dialect, LargeBinary, Text, TypeDecorator
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.types import TypeEngine
 
@@ -66,6 +66,21 @@ class RunIdText(TypeDecorator[RunId]):
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], RunId | None]:  # noqa: ARG002
         """Return a RunId."""
         return _run_id
+
+
+class Sha256(TypeDecorator[str]):
+    """A sha256 in lower-case hex, which the database has as 32 bytes."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
+        """Store bytes."""
+        return None if value is None else bytes.fromhex(value)
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Return hex."""
+        return None if value is None else value.hex()
 
 
 class TextLines(TypeDecorator[tuple[str, ...]]):

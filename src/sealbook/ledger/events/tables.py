@@ -43,7 +43,7 @@ run_event = Table(
     metadata,
     Column("position", _Number, nullable=False),
     Column("run_number", Integer, nullable=False),
-    Column("run_seq", BigInteger, nullable=False),
+    Column("run_seq", BigInteger().with_variant(Integer, "postgresql"), nullable=False),
     Column("persisted_at", UtcTimestamp, nullable=False),
     Column("emitted_at", UtcTimestamp),
     Column("event_key", _Digest, nullable=False),

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, not_, select
 from sealbook.ledger.db.queries import at_key
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import OPEN, TAKEN, removal_of
+from sealbook.ledger.pointers.locations import loaded
 from sealbook.ledger.pointers.tables import STAGED, load_record, pointer, removal
 from sealbook.model import Status
 from sealbook.model.partition_events import PartitionFact, PartitionHidden, PartitionPublished
@@ -52,7 +53,7 @@ def follow(
 
 def _staged(connection: Connection, artifact: Artifact, record_count: int) -> Row[Any] | None:
     query = (
-        select(load_record)
+        select(*loaded(STAGED))
         .outerjoin(removal, removal_of(load_record))
         .where(
             *at_key(load_record, artifact.key),

@@ -19,6 +19,7 @@ from sealbook.ledger.db.queries import at_key, same, stream
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.pointers.conditions import AT_CUT, CURRENT, READABLE, WITHDRAWN
 from sealbook.ledger.pointers.coverage import covered, covered_at, every_partition, known, left_out_if_strict
+from sealbook.ledger.pointers.locations import loaded
 from sealbook.ledger.pointers.tables import BY_QUERY, STAGED, cut, load_record, pointer
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
@@ -29,7 +30,7 @@ from sealbook.model.publication import Coverage, CoverageKind, Cut, Pointer, Pub
 from sealbook.model.selection import Selection
 
 _POINTED = [pointer.c[name] for name in (*KEY, "run_id", "schema_version")]
-_LOADED = [load_record.c[name] for name in STAGED]
+_LOADED = loaded(STAGED)
 _ORDER = [pointer.c[name] for name in BY_QUERY]
 
 

@@ -10,14 +10,15 @@ from sqlalchemy import Select, not_, select
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import stream
 from sealbook.ledger.pointers.conditions import TAKEN, removal_of
+from sealbook.ledger.pointers.locations import loaded
 from sealbook.ledger.pointers.tables import load_record, removal
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.model.publication import LoadRecord, StoredArtifact
 from sealbook.model.selection import Selection
 
-_RECORD = [load_record.c[name] for name in LoadRecord._fields]
-STORED = [*_RECORD, *(load_record.c[name] for name in ("format", "copy", "part_digests")), not_(TAKEN)]
+_RECORD = loaded(LoadRecord._fields)
+STORED = [*_RECORD, *loaded(("format", "copy", "part_digests")), not_(TAKEN)]
 """The columns of a StoredArtifact, for a query that is outer-joined with removals."""
 
 

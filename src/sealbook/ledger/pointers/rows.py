@@ -38,6 +38,7 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.types import lines_text
 from sealbook.ledger.pointers.conditions import AGREES, STATUS, changed_keys, pointer_of, removal_of
+from sealbook.ledger.pointers.locations import spelt
 from sealbook.ledger.pointers.tables import (
     ARTIFACT,
     REFILED,
@@ -225,7 +226,8 @@ def _recording(dialect: str) -> Executable:
     names = (*ARTIFACT, *STAGED)
     at = bindparam("at", type_=load_record.c.loaded_at.type)
     # In an order, without which SQLite would take ON CONFLICT for that of a join.
-    new = select(*(batch.c[name] for name in names), at).order_by(batch.c.position)
+    values = (spelt(batch) if name == "location" else batch.c[name] for name in names)
+    new = select(*values, at).order_by(batch.c.position)
     insert_into = postgresql.insert if dialect == "postgresql" else sqlite.insert
     statement = insert_into(load_record).from_select((*names, "loaded_at"), new)
     newer: Executable = statement.on_conflict_do_update(

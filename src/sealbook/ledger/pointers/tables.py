@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 
 from sealbook.ledger.db.tables import KEY, key_columns, metadata
-from sealbook.ledger.db.types import RunIdText, TextLines, UtcTimestamp
+from sealbook.ledger.db.types import RunIdText, Sha256, TextLines, UtcTimestamp
 
 ARTIFACT = (*KEY, "run_id", "schema_version")
 """What identifies an artifact."""
@@ -39,8 +39,8 @@ load_record = Table(
     Column("loaded_at", UtcTimestamp, nullable=False),
     Column("record_count", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
-    Column("digest", Text, nullable=False),
-    Column("location", Text, nullable=False),
+    Column("digest", Sha256, nullable=False),
+    Column("location", Text),
     Column("parts", Integer, nullable=False),
     Column("format", Integer, nullable=False, server_default=text("1")),
     Column("copy", Integer, nullable=False, server_default=text("0")),
@@ -49,6 +49,7 @@ load_record = Table(
     CheckConstraint("record_count >= 0 AND bytes >= 0 AND parts >= 1", name="counts"),
     sqlite_with_rowid=False,
 )
+"""What was ever loaded. Its location is there only where it is not that of the layout: see `locations.py`."""
 
 pointer = Table(
     "pointer",

@@ -1,42 +1,33 @@
 """Rows of partition_state inside a writer's transaction: locked and written.
 
-On PostgreSQL every writer takes its rows in key order, so no two of them can wait for each other. On SQLite
-one transaction writes at a time, and has everything locked.
+On PostgreSQL every writer first locks the rows that are there, and in the end adds those that are not, both
+in key order; so no two of them can wait for each other. Where another has added a row in between, the
+transaction is done again, and finds it. On SQLite one transaction writes at a time, and has all locked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Executable, bindparam, literal, select
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import Connection, Executable, select
 
-from sealbook.ledger.db.bulk import encode_rows, given_rows, update_rows, upsert_rows
+from sealbook.ledger.db.bulk import encode_rows, given_rows, insert_missing_rows, update_rows, upsert_rows
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.states.tables import JUDGED, partition_state
-from sealbook.model import PartitionKey, PartitionState, Status
+from sealbook.model import PartitionKey, PartitionState
 
 _KEY_COLUMNS = [partition_state.c[name] for name in KEY]
 
 _key_values = attrgetter(*KEY)
 
 
-def lock_all(
-    connection: Connection, keys: Iterable[PartitionKey], at: datetime
-) -> dict[PartitionKey, PartitionState]:
-    """Return the state of every key, pending where there was no row, and let nobody else change them."""
-    wanted = list(keys)
-    if connection.dialect.name == "postgresql":
-        # Every key gets a row, so that there is something to lock; of racing writers, the later ones wait.
-        connection.execute(_reservation(), {**encode_rows(map(key_row, wanted)), "at": at})
-    states = {key: PartitionState.pending(key) for key in wanted}
-    states.update(lock(connection, wanted))
-    return states
+class Overtaken(Exception):
+    """Another transaction added a row that this one found missing, and has now committed it."""
 
 
 def lock(connection: Connection, keys: Iterable[PartitionKey]) -> dict[PartitionKey, PartitionState]:
@@ -46,10 +37,20 @@ def lock(connection: Connection, keys: Iterable[PartitionKey]) -> dict[Partition
     return {by_values[row[:4]]: PartitionState(*row) for row in map(tuple, rows)}
 
 
-def write_judged(connection: Connection, states: Iterable[PartitionState]) -> None:
-    """Write what verdicts change of states that this transaction has locked."""
-    write = update_rows if connection.dialect.name == "postgresql" else upsert_rows
-    write(connection, partition_state, list(states), JUDGED)
+def write_judged(
+    connection: Connection,
+    judged: Mapping[PartitionKey, PartitionState],
+    locked: Container[PartitionKey],
+) -> None:
+    """Write what verdicts change of states, to rows that are locked and to new ones; or raise Overtaken."""
+    if connection.dialect.name != "postgresql":
+        upsert_rows(connection, partition_state, list(judged.values()), JUDGED)
+        return
+    known = [state for key, state in judged.items() if key in locked]
+    update_rows(connection, partition_state, known, JUDGED)
+    new = sorted(state for key, state in judged.items() if key not in locked)
+    if insert_missing_rows(connection, partition_state, new) < len(new):
+        raise Overtaken
 
 
 def write(connection: Connection, states: Iterable[PartitionState], columns: tuple[str, ...]) -> None:
@@ -69,16 +70,6 @@ def key_row(key: PartitionKey) -> dict[str, Any]:
 
 def _named(values: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(KEY, values, strict=True))
-
-
-@cache
-def _reservation() -> Executable:
-    asked = given_rows("postgresql", _KEY_COLUMNS)
-    key = [asked.c[name] for name in KEY]
-    at = bindparam("at", type_=partition_state.c.updated_at.type)
-    pending = select(*key, literal(Status.PENDING.value), at).order_by(*key)
-    statement = postgresql.insert(partition_state).from_select([*KEY, "status", "updated_at"], pending)
-    return statement.on_conflict_do_nothing()
 
 
 @cache

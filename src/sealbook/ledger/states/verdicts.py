@@ -45,7 +45,13 @@ class VerdictWriter:
         if not batch:
             return []
         validators = self._validators.ids(batch)
-        return self._database.write(lambda connection: _judge(connection, batch, validators, self._clock))
+        while True:
+            try:
+                return self._database.write(
+                    lambda connection: _judge(connection, batch, validators, self._clock)
+                )
+            except state_rows.Overtaken:
+                continue  # at most once for each partition: rows are never deleted
 
 
 _Identity = tuple[PartitionKey, str, str | None]
@@ -58,7 +64,9 @@ _Finding = tuple[str, str | None, int | None]
 def _judge(
     connection: Connection, verdicts: Sequence[Verdict], validators: Sequence[int], clock: LedgerClock
 ) -> list[PartitionState]:
-    states = state_rows.lock_all(connection, {verdict.key for verdict in verdicts}, clock.now(connection))
+    keys = {verdict.key for verdict in verdicts}
+    locked = state_rows.lock(connection, keys)
+    states = {key: PartitionState.pending(key) for key in keys} | locked
     # Once the locks are held, so that a later attempt has a later time.
     now = clock.now(connection)
     for run_id in {verdict.run_id for verdict in verdicts}:
@@ -93,7 +101,7 @@ def _judge(
             raise _conflict(verdict, known)
         results.append(state)
     if attempts:
-        state_rows.write_judged(connection, changed.values())
+        state_rows.write_judged(connection, changed, locked)
         insert_rows(connection, attempt, attempts)
         append_new(connection, events, at)
     return results
