@@ -8,6 +8,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 from typing import Any
 
 import pytest
@@ -222,6 +223,20 @@ def test_runs_that_are_in_no_archive_are_passed_over(filled: Ledger, archive: Ru
     assert verified(filled, archive) == ([], Verified(partitions=0, retired=2))
 
 
+def test_who_archives_second_loses_nothing_to_who_came_first(filled: Ledger, archive: RunArchive) -> None:
+    """The first deletes what is left of others; one that was only slow finds the first one's manifest."""
+    span = Span(run_id(1), 1, 7)
+
+    def slowly() -> Iterator[FeedEvent]:
+        yield from filled.run_store.events_by_partition(run_id(1), 7)
+        assert became(retire(filled, archive))[run_id(1)] == "retired"
+
+    second = archive.write(span, slowly())
+    assert second == archive.find(span)
+    archive.check(second)
+    assert len(list(Path(archive.url, span.directory).glob("*.parquet"))) == 1
+
+
 def test_an_archive_on_an_object_store(filled: Ledger, s3_url: str) -> None:
     archive = RunArchive(s3_url)
     before = verified(filled, archive), said(filled, archive, 1)
@@ -290,5 +305,29 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(
         assert became(retire(ledger, archive)) == {run_id(2): "retired", run_id(9): "open"}
     assert answers(2) == before
     assert len(list((tmp_path / "archive").glob("*/*.json"))) == 2
-    leftovers = 1  # of the process that was killed while it wrote
-    assert len(list((tmp_path / "archive").glob("*/*.parquet"))) == 2 + leftovers
+    # Also of the process that was killed while it wrote, nothing is left.
+    segments = [archive.find(Span(run_id(run), 1, 7)) for run in (1, 2)]
+    files = {str(path.relative_to(archive.url)) for path in Path(archive.url).glob("*/*.parquet")}
+    assert files == {each.file for each in segments if each}
+
+
+MANY = 150
+
+
+def test_many_archived_runs_are_verified_with_few_open_files(ledger_url: str, archive: RunArchive) -> None:
+    """Ever more runs are retired, and a process may open only so many files."""
+    with open_ledger(ledger_url, clock=lambda: OLD) as ledger:
+        for run in range(1, MANY + 1):
+            ledger.run_store.append_event(RunEvent.new(run_id(run), "RunStarted"))
+            ledger.judge([accept(KEY, run), reject(OTHER, run)])
+            ledger.run_store.append_event(RunEvent.new(run_id(run), "RunCompleted"))
+    with open_ledger(ledger_url, clock=lambda: NOW) as ledger:
+        assert set(became(retire(ledger, archive)).values()) == {Retirement.RETIRED}
+        assert len(ledger.run_store.retirements()) == MANY
+        before, most = getrlimit(RLIMIT_NOFILE)
+        open_now = len(list(Path("/proc/self/fd").iterdir()))
+        setrlimit(RLIMIT_NOFILE, (open_now + 100, most))
+        try:
+            assert verified(ledger, archive) == ([], Verified(partitions=2))
+        finally:
+            setrlimit(RLIMIT_NOFILE, (before, most))

@@ -1,8 +1,8 @@
 """The archive: runs that were taken out of the log, as Parquet files on a folder or an object store.
 
 A run is one segment, or several if events came after it was retired. A segment is sealed as a raw partition
-is: its file has a name of its own, and a small manifest, which is created once, names it. What no manifest
-names is the leftover of a process that died.
+is: its file has a name of its own, and a small manifest, which is created once, names it. Another file of the
+same segment is the leftover of a process that died, and whoever retires the run next deletes it.
 """
 
 from __future__ import annotations
@@ -130,6 +130,12 @@ class RunArchive:
         """Read a segment back from storage; Corrupt if it is not what was written."""
         for _ in self.read(segment):
             pass
+
+    def clear(self, segment: Segment) -> None:
+        """Delete every other file of a segment; who still writes one will find the manifest, and give up."""
+        files = self._storage.entries(segment.span.directory)
+        others = [each.path for each in files if each.path.startswith(f"{segment.span.path}-")]
+        self._storage.delete([path for path in others if path != segment.file])
 
     def events(self, span: Span) -> list[RunEvent]:
         """Return the events of a span in the order of their numbers; none if it was not archived."""

@@ -74,6 +74,7 @@ def _archived(store: SqlRunStore, archive: RunArchive, span: Span) -> Segment:
             remedy="Is it the archive of another ledger? Give each an archive of its own.",
         )
     archive.check(segment)
+    archive.clear(segment)
     return segment
 
 

@@ -19,6 +19,7 @@ from sealbook.model.partition_fold import FoldedPartition, fold_fact
 from sealbook.model.publication import Pointer, PointerStatus
 from sealbook.model.selection import Selection
 from sealbook.status.archive import RunArchive, Span
+from sealbook.status.spilling import few_streams, partition_of
 
 _STATE = tuple(name for name in PartitionState._fields if name not in KEY)
 _POINTER = ("run_id", "schema_version")
@@ -62,13 +63,14 @@ def verify_ledger(
     retirements = ledger.run_store.retirements()
     archived = {each: _archived_facts(archive, each) for each in retirements}
     unknown = ledger.partition_log.judged_in(each.run_id for each, facts in archived.items() if facts is None)
-    for key, events, tables in _merged(ledger, filter(None, archived.values())):
-        if key in unknown:
-            seen.retired += 1
-            continue
-        seen.partitions += 1
-        if any(_compared(key, events, tables)):
-            yield from _looked_again(ledger, archive, key)
+    with few_streams([facts for facts in archived.values() if facts is not None]) as streams:
+        for key, events, tables in _merged(ledger, streams):
+            if key in unknown:
+                seen.retired += 1
+                continue
+            seen.partitions += 1
+            if any(_compared(key, events, tables)):
+                yield from _looked_again(ledger, archive, key)
 
 
 def _archived_facts(archive: RunArchive | None, retired: RetiredRun) -> Iterator[FeedEvent] | None:
@@ -108,7 +110,7 @@ def _merged(
 def _by_key(
     log: Iterator[FeedEvent],
 ) -> Iterator[tuple[PartitionKey, FeedEvent | PartitionState | Pointer | RunId]]:
-    return ((PartitionKey.parse(each.event.partition or ""), each) for each in log)
+    return ((partition_of(each), each) for each in log)
 
 
 def _in_order(events: Iterable[FeedEvent]) -> list[RunEvent]:
