@@ -222,10 +222,14 @@ class Book(_Readable):
         return self.ledger.reader
 
     def _knows(self, what: str, name: str) -> bool:
-        """Ask the ledger, but do not make one to ask."""
+        return self._has_ledger and super()._knows(what, name)
+
+    @property
+    def _has_ledger(self) -> bool:
+        """Whether there is a ledger to ask; none is made only to be asked."""
         from sealbook.ledger import ledger_exists
 
-        return ledger_exists(self.settings.ledger) and super()._knows(what, name)
+        return "ledger" in self.__dict__ or ledger_exists(self.settings.ledger)
 
     @property
     def reader(self) -> BookReader:
@@ -321,7 +325,7 @@ class Book(_Readable):
         """Refuse columns that were changed under a schema_version that has accepted runs (R-WH-7)."""
         from sealbook.validate.contracts import column_errors
 
-        for query in self.queries:
+        for query in self.queries if self._has_ledger else ():
             if selection.has_query(query.source, query.name):
                 for error in column_errors(self._reads.contracts, query):
                     raise error

@@ -97,8 +97,8 @@ def test_the_login_customer_goes_along_in_canonical_form(
     ("options", "message"),
     [
         ({"login_customer_id": "12345"}, "login_customer_id '12345'"),
-        ({"login_customer_id": 1112223333}, "options.login_customer_id"),
-        ({"timeout_seconds": 0}, "options.timeout_seconds"),
+        ({"login_customer_id": 1112223333}, "google_ads: login_customer_id"),
+        ({"timeout_seconds": 0}, "google_ads: timeout_seconds"),
         ({"developer_token": "hunter2"}, "developer_token"),
     ],
     ids=str,

@@ -192,6 +192,13 @@ class LedgerMachine(RuleBasedStateMachine):
             self.times[state.key] = state.updated_at
 
     def teardown(self) -> None:
+        try:
+            self.everything_agrees()
+        finally:
+            for writer in self.writers:
+                writer.close()
+
+    def everything_agrees(self) -> None:
         for key, page in self.book.items():
             assert fields(self.ledger.state(key)) == row(key, page)
             attempts = self.ledger.attempts(key)
@@ -210,8 +217,6 @@ class LedgerMachine(RuleBasedStateMachine):
             key: page.hold for key, page in self.book.items() if page.hold
         }
         assert list(verify_ledger(self.ledger.reader)) == []  # R-EVT-11
-        for writer in self.writers:
-            writer.close()
 
 
 def row(key: PartitionKey, page: Page) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from sealbook.ledger import Ledger
 from sealbook.ledger.states import verdicts
 from sealbook.model.partition_events import PartitionJudged, PartitionRolledBack, read_fact
 from sealbook.model.run_snapshot import Counters
+from sealbook.status.verify import verify_ledger
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 
 
@@ -40,6 +41,15 @@ def test_every_verdict_that_counts_is_told_once(ledger: Ledger) -> None:
     assert ledger.run_store.project_snapshot(run_id(1)).counters == Counters(
         partitions_accepted=1, partitions_rejected=1
     )
+
+
+def test_the_log_has_the_verdicts_of_a_partition_as_they_were_given(ledger: Ledger) -> None:
+    """R-EVT-11: an older run may be judged after a newer one, in one call; its word is the last."""
+    ledger.judge([reject(KEY, 4, error="new"), reject(OTHER, 2), reject(KEY, 1, error="old")])
+    told = [event.run_id for event in ledger.reader.partition_log.events(KEY)]
+    assert told == [run_id(4), run_id(1)]
+    assert ledger.state(KEY).error_message == "old"
+    assert list(verify_ledger(ledger.reader)) == []
 
 
 def test_a_verdict_that_fails_says_nothing(ledger: Ledger) -> None:

@@ -66,9 +66,11 @@ def check(ctx: typer.Context, settings: Settings, selection: Selection) -> None:
 
 def _column_errors(settings: Settings, queries: list[Query]) -> list[ConfigError]:
     """Hold columns against the contracts that the ledger has accepted runs under, if there is one yet."""
-    from sealbook.ledger import open_ledger_reader
+    from sealbook.ledger import ledger_exists, open_ledger_reader
     from sealbook.validate.contracts import column_errors
 
+    if not ledger_exists(settings.ledger):
+        return []
     try:
         with open_ledger_reader(settings.ledger) as ledger:
             return [error for query in queries for error in column_errors(ledger.contracts, query)]

@@ -75,8 +75,11 @@ def newest_run_prefix(now: datetime) -> str:
 
 
 def is_ahead(run_id: str, now: datetime) -> bool:
-    """Say whether a run id is from the future: more than some minutes ahead of the ledger's clock."""
-    return run_id[:10] > newest_run_prefix(now)
+    """Say whether a run id is from the future: more than some minutes ahead of the ledger's clock.
+
+    One of another engine that is no ULID tells no time.
+    """
+    return _ULID.fullmatch(run_id) is not None and run_id[:10] > newest_run_prefix(now)
 
 
 def refuse_ahead(run_id: str, now: datetime) -> None:

@@ -71,13 +71,31 @@ _APPEND = text("SELECT seq, persisted, conflict FROM run_event_append(:events)")
 def _append_on_postgresql(
     connection: Connection, events: Sequence[RunEvent], at: datetime
 ) -> list[AppendResult]:
-    by_run = sorted(range(len(events)), key=lambda index: events[index].run_id)
-    given = [_members(events[index], at) for index in by_run]
+    order: Sequence[int] = sorted(range(len(events)), key=lambda index: events[index].run_id)
+    if not _keeps_partitions_in_order(events, order):
+        lock_runs(connection, {event.run_id for event in events})
+        order = range(len(events))
+    given = [_members(events[index], at) for index in order]
     results: dict[int, AppendResult] = {}
-    for index, row in zip(by_run, connection.execute(_APPEND, {"events": json_text(given)}), strict=True):
+    for index, row in zip(order, connection.execute(_APPEND, {"events": json_text(given)}), strict=True):
         run_seq, persisted, conflict = row
         results[index] = AppendResult(run_seq, not persisted, persisted, conflict)
     return [results[index] for index in range(len(events))]
+
+
+def _keeps_partitions_in_order(events: Sequence[RunEvent], order: Iterable[int]) -> bool:
+    """Say whether the log will have the facts of each partition as they were given, if appended like that.
+
+    By runs is the quick way, but an older run may have been judged after a newer one.
+    """
+    latest: dict[str, int] = {}
+    for index in order:
+        partition = events[index].partition
+        if partition is not None:
+            if latest.get(partition, index) > index:
+                return False
+            latest[partition] = index
+    return True
 
 
 def _members(event: RunEvent, at: datetime) -> dict[str, Any]:
