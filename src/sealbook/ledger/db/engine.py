@@ -276,7 +276,7 @@ def ledger_exists(url: str) -> bool:
 
 def _check_file(url: URL) -> None:
     if not Path(str(url.database)).is_file():  # which SQLite would create
-        raise ConfigError(f"there is no ledger at {url.database}", remedy="Run `sealbook ledger migrate`.")
+        raise NotMigrated(f"there is no ledger at {url.database}", remedy="Run `sealbook ledger migrate`.")
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
