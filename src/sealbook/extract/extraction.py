@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from sealbook.config import SourceSettings
+from sealbook.errors import SealbookError
 from sealbook.extract.checking import check_sources
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.plan import ExtractPlan, plan_extraction
-from sealbook.extract.results import Extracted
-from sealbook.model import RunId
+from sealbook.extract.results import Ending, Extracted
+from sealbook.model import PartitionKey, RunId
 from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.selection import Selection
+from sealbook.raw import RawReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_FOUND_AT_ONCE = 1_000
 
 
 class Extraction:
@@ -38,10 +44,9 @@ class Extraction:
         check_sources(self._sources, plan.parts)
         return plan
 
-    def begin(self, plan: ExtractPlan) -> None:
-        """Start what a plan needs if it has any work, so that this fails before the work begins."""
-        if plan.keys:
-            self._spark()
+    def begin(self) -> None:
+        """Start what fetching needs."""
+        self._spark()
 
     def run(
         self,
@@ -50,15 +55,42 @@ class Extraction:
         on_progress: OnProgress = no_progress,
         *,
         resumes: bool = True,
+        begin: Callable[[], None] | None = None,
     ) -> Generator[list[Extracted], None, None]:
         """Carry a plan out as part of a run, and yield results as tasks end; what it has sealed is skipped.
 
         A partition that fails is a result like the others. Closing the iterator stops the job. A run that is
-        known not to resume anything saves a request for each partition.
+        known not to resume anything saves a request for each partition. `begin` is called before anything is
+        fetched, unless there is nothing left to fetch.
         """
+        for batch in self._batches(plan, run_id, begin or self.begin, resumes=resumes):
+            on_progress(
+                len(batch),
+                rows=sum(result.record_count for result in batch),
+                size=sum(result.payload_bytes for result in batch),
+            )
+            yield batch
+
+    def _batches(
+        self, plan: ExtractPlan, run_id: RunId, begin: Callable[[], None], *, resumes: bool
+    ) -> Generator[list[Extracted], None, None]:
+        found: set[PartitionKey] = set()
+        if resumes:
+            results = self._found(plan, run_id)
+            while batch := list(islice(results, _FOUND_AT_ONCE)):
+                found.update(result.key for result in batch)
+                yield batch
+        left = {
+            name: own
+            for name, keys in plan.keys.items()
+            if (own := [key for key in keys if key not in found])
+        }
+        if not left:
+            return
+        begin()
         from sealbook.extract.job import extract
 
-        for name, keys in plan.keys.items():
+        for name, keys in left.items():
             source = self._sources[name]
             extractor = Extractor(
                 run_id=run_id,
@@ -70,10 +102,18 @@ class Extraction:
                 resumes=resumes,
             )
             with closing(extract(self._spark(), extractor, keys)) as batches:
-                for batch in batches:
-                    on_progress(
-                        len(batch),
-                        rows=sum(result.record_count for result in batch),
-                        size=sum(result.payload_bytes for result in batch),
-                    )
-                    yield batch
+                yield from batches
+
+    def _found(self, plan: ExtractPlan, run_id: RunId) -> Iterator[Extracted]:
+        """Yield what the run has sealed before: to find that out needs no Spark."""
+        store = RawReader.open(self._raw_url)
+
+        def find(key: PartitionKey) -> Extracted | None:
+            started = time.monotonic()
+            try:
+                seal = store.metadata(key, run_id)
+            except SealbookError:  # not sealed; or something is wrong, which is told when it is fetched
+                return None
+            return Extracted(key, run_id, Ending.SKIPPED, seconds=time.monotonic() - started, seal=seal)
+
+        return filter(None, store.each(find, chain.from_iterable(plan.keys.values())))

@@ -58,19 +58,28 @@ class Pipeline:
         self, plan: ExtractPlan, run_id: RunId, on_progress: OnProgress = no_progress
     ) -> Generator[list[Extracted], None, None]:
         """Fetch and seal what is planned as part of a run, and yield results as they come."""
+        return self._extract(plan, run_id, on_progress, self.extraction.begin)
+
+    def _extract(
+        self, plan: ExtractPlan, run_id: RunId, on_progress: OnProgress, start: Callable[[], None]
+    ) -> Generator[list[Extracted], None, None]:
+        def begin() -> None:
+            try:
+                start()
+            except Exception as error:
+                self._ledger.runs.fail_to_begin(run_id, reason(error))
+                raise
+
         with steps_of(self._ledger, Stage.EXTRACT, [run_id], planned=plan.parts) as steps:
             if run_id not in steps.attempts:
                 raise IllegalMove(
                     f"run {run_id} has ended: nothing more is fetched as part of it",
                     remedy="Extract as a new run: leave out --run-id.",
                 )
-            try:
-                self.extraction.begin(plan)
-            except Exception as error:
-                self._ledger.runs.fail_to_begin(run_id, reason(error))
-                raise
             resumes = steps.attempts[run_id] > 1
-            with closing(self.extraction.run(plan, run_id, on_progress, resumes=resumes)) as batches:
+            with closing(
+                self.extraction.run(plan, run_id, on_progress, resumes=resumes, begin=begin)
+            ) as batches:
                 for batch in batches:
                     steps.record(result.fact(steps.attempt(run_id)) for result in batch)
                     yield batch
@@ -114,10 +123,8 @@ class Pipeline:
         What extraction sealed is judged, and what was accepted is loaded, without listing anything again. A
         run that was stopped or killed goes on where it was.
         """
-        self._start_java()
-        _import_stages()
         seals: list[RawMetadata] = []
-        for extracted in self.extract(plan, run_id, on_stage(Stage.EXTRACT, len(plan))):
+        for extracted in self._extract(plan, run_id, on_stage(Stage.EXTRACT, len(plan)), self._start):
             seals += [result.seal for result in extracted if result.seal is not None]
             yield StageBatch(Stage.EXTRACT, extracted)
         validation = self.validator.plan_sealed(seals)
@@ -126,6 +133,12 @@ class Pipeline:
         loading = self.loader.plan(Selection(runs=[run_id]))
         for loaded in self.load(loading, on_stage(Stage.LOAD, len(loading))):
             yield StageBatch(Stage.LOAD, loaded)
+
+    def _start(self) -> None:
+        """Start what all stages need, at once."""
+        self._start_java()
+        _import_stages()
+        self.extraction.begin()
 
     def _tell_found(self, steps: Steps, runs: Iterable[tuple[PartitionKey, RunId]]) -> None:
         """Tell the log of seals that a stage has found, where nobody has."""
