@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sealbook.config import SparkSettings
 from sealbook.spark.class_archive import ClassArchive
-from sealbook.spark.java import find_java, find_spark
+from sealbook.spark.session import class_archive_of
 from tests.acceptance.test_cli_run import write_book
 from tests.support.cli import Ran, run_process
 
@@ -24,7 +25,9 @@ def check_contract(book: Path, cache: Path, **env: str) -> Ran:
 
 def archive_in(cache: Path, monkeypatch: pytest.MonkeyPatch) -> ClassArchive:
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    return ClassArchive.of(find_java(), find_spark(), ())
+    archive = class_archive_of(SparkSettings("local[2]", for_command=True))
+    assert archive is not None
+    return archive
 
 
 def test_the_first_command_leaves_it_and_the_next_uses_it(
@@ -72,3 +75,10 @@ def test_it_can_be_turned_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     check_contract(book, cache, JDK_JAVA_OPTIONS=f"-Xlog:class+load:file={tmp_path}/%p.log")
     assert not any(FROM_THE_ARCHIVE in log.read_text() for log in tmp_path.glob("*.log"))
     assert archive.file.stat().st_size == 0
+
+
+def test_a_collector_that_the_user_has_chosen_stands(tmp_path: Path) -> None:
+    book, cache = write_book(tmp_path), tmp_path / "cache"
+    log = tmp_path / "gc.log"
+    check_contract(book, cache, JDK_JAVA_OPTIONS=f"-XX:+UseParallelGC -Xlog:gc:file={log}")
+    assert "Using Parallel" in log.read_text()

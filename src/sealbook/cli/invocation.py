@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import sealbook
 from sealbook.cli.options import day_of
 
 if TYPE_CHECKING:
@@ -62,14 +61,17 @@ def _lasting(argument: str) -> str:
 
 def open_book(ctx: typer.Context) -> Book:
     """Open the book that the command is about."""
-    return sealbook.open(ctx.obj.config)
+    from sealbook.book import Book
+
+    return Book(load_settings(ctx))
 
 
 def load_settings(ctx: typer.Context) -> Settings:
     """Read the settings of the book that the command is about, and open nothing."""
     from sealbook import config
 
-    return config.load_settings(ctx.obj.config)
+    settings = config.load_settings(ctx.obj.config)
+    return replace(settings, spark=replace(settings.spark, for_command=True))
 
 
 def _use_config(ctx: typer.Context, value: str | None) -> None:

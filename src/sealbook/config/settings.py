@@ -53,6 +53,8 @@ class SparkSettings:
     master: str = "local[*]"
     config: Mapping[str, str] = field(default_factory=dict)
     class_archive: bool = True
+    for_command: bool = False
+    """Whether Java serves one command and ends with it: then it is set up for short work."""
 
 
 @dataclass(frozen=True, slots=True)

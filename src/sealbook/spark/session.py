@@ -30,6 +30,14 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 
 _LOCAL = re.compile(r"local(?:\[(?P<threads>[0-9]+|\*)(?:,\s*(?P<tries>[0-9]+))?\])?")
 _OTHER_ARCHIVE = re.compile(r"-Xshare|SharedArchiveFile|ArchiveClassesAtExit")
+_FOR_SHORT_WORK = {
+    # The compiler that is quick to compile. Code of the other is only quicker where Java itself reads rows.
+    "-XX:TieredStopAtLevel=1": re.compile(r"-XX:[+-]?Tiered"),
+    # Java refuses two collectors.
+    "-XX:+UseSerialGC": re.compile(r"-XX:\+Use\w*GC\b"),
+}
+"""Options for the Java of a command, and by what those are known that a user has chosen in their place."""
+_JAVA_VARIABLES = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
 _DEFAULTS = {
     "spark.app.name": "sealbook",
@@ -61,7 +69,7 @@ def start_java(settings: SparkSettings) -> None:
         if settings.master.startswith("local"):
             # Workers of this machine need the packages of this interpreter.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        _java = JavaProcess(_configuration(settings, _archive_options(settings)))
+        _java = JavaProcess(spark_configuration(settings, _archive_options(settings)))
 
 
 def spark_session(settings: SparkSettings) -> SparkSession:
@@ -109,6 +117,30 @@ def task_tries(spark: SparkSession) -> int:
     return int(context.getConf().get("spark.task.maxFailures") or TASK_TRIES)
 
 
+def spark_configuration(settings: SparkSettings, java_options: Sequence[str] = ()) -> dict[str, str]:
+    """Return what Spark is started with: our defaults, and what the settings say in their place."""
+    local = _LOCAL.fullmatch(settings.master)
+    master = settings.master
+    if local and not local["tries"]:
+        master = f"local[{local['threads'] or 1},{TASK_TRIES}]"
+    chosen = {**_DEFAULTS, **(_LOCAL_DEFAULTS if local else {}), **settings.config, "spark.master": master}
+    quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+    chosen[JAVA_OPTIONS] = " ".join((quiet, *java_options, _given_options(settings))).rstrip()
+    if not local:
+        name = "spark.executor.extraJavaOptions"
+        chosen[name] = f"{quiet} {settings.config.get(name, '')}".rstrip()
+    return chosen
+
+
+def class_archive_of(settings: SparkSettings) -> ClassArchive | None:
+    """Return the archive of classes that fits the settings; None if Java is to start without."""
+    if not settings.class_archive or not _LOCAL.fullmatch(settings.master):
+        return None
+    if _OTHER_ARCHIVE.search(settings.config.get(JAVA_OPTIONS, "")):
+        return None
+    return ClassArchive.of(find_java(), find_spark(), sorted(_fitting(settings).values()))
+
+
 def _has_context() -> bool:
     """Say whether this process has a Spark context; PySpark is not loaded to find that out."""
     context = sys.modules.get("pyspark.core.context")
@@ -141,7 +173,7 @@ def _start_context(settings: SparkSettings) -> None:
     # An error is reported by whoever catches it; PySpark would log it besides, stack trace and all.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
-    conf = SparkConf().setAll(sorted(_configuration(settings).items()))
+    conf = SparkConf().setAll(sorted(spark_configuration(settings).items()))
     is_first = SparkContext._gateway is None  # noqa: SLF001 - there is no public way to ask
     gateway = _java.gateway() if _java is not None and is_first else None
     _silence_when_gone(SparkContext(conf=conf, gateway=gateway))
@@ -155,32 +187,30 @@ def _silence_when_gone(context: SparkContext) -> None:
     server.handle_error = lambda *arguments: None if is_gone() else report(*arguments)
 
 
-def _configuration(settings: SparkSettings, java_options: Sequence[str] = ()) -> dict[str, str]:
-    local = _LOCAL.fullmatch(settings.master)
-    master = settings.master
-    if local and not local["tries"]:
-        master = f"local[{local['threads'] or 1},{TASK_TRIES}]"
-    chosen = {**_DEFAULTS, **(_LOCAL_DEFAULTS if local else {}), **settings.config, "spark.master": master}
-    quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
-    chosen[JAVA_OPTIONS] = " ".join((quiet, *java_options, settings.config.get(JAVA_OPTIONS, ""))).rstrip()
-    if not local:
-        name = "spark.executor.extraJavaOptions"
-        chosen[name] = f"{quiet} {settings.config.get(name, '')}".rstrip()
-    return chosen
+def _given_options(settings: SparkSettings) -> str:
+    """Return the options of Java that the settings ask for; a command's are fit for short work."""
+    given = settings.config.get(JAVA_OPTIONS, "")
+    if not settings.for_command or not _LOCAL.fullmatch(settings.master):
+        return given
+    chosen = " ".join((given, *(os.environ.get(name, "") for name in _JAVA_VARIABLES)))
+    short = [option for option, instead in _FOR_SHORT_WORK.items() if not instead.search(chosen)]
+    return " ".join((*short, given)).rstrip()
+
+
+def _fitting(settings: SparkSettings) -> dict[str, str]:
+    """Return the settings that change which classes Java loads, or from where."""
+    given = {JAVA_OPTIONS: _given_options(settings), _CLASS_PATH: settings.config.get(_CLASS_PATH, "")}
+    return {name: value for name, value in given.items() if value}
 
 
 def _archive_options(settings: SparkSettings) -> list[str]:
     """Return the options by which Java uses an archive of classes; if there is none, have it made at exit."""
-    config = settings.config
-    fits = {name: config[name] for name in (JAVA_OPTIONS, _CLASS_PATH) if name in config}
-    if not settings.class_archive or not _LOCAL.fullmatch(settings.master):
+    archive = class_archive_of(settings)
+    if archive is None:
         return []
-    if _OTHER_ARCHIVE.search(fits.get(JAVA_OPTIONS, "")):
-        return []
-    archive = ClassArchive.of(find_java(), find_spark(), sorted(fits.values()))
     options = archive.java_options()
     if not options:
-        atexit.register(_leave_archive, archive, fits)
+        atexit.register(_leave_archive, archive, _fitting(settings))
     return options
 
 
