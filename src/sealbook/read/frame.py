@@ -7,7 +7,7 @@ import pickle
 import shutil
 from collections.abc import Sequence
 from enum import StrEnum
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
@@ -27,6 +27,7 @@ from sealbook.read.source import (
     PublishedSource,
     spark_schema,
 )
+from sealbook.warehouse.checking import check_artifact
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.part_files import PartFiles
 
@@ -80,7 +81,13 @@ def quicker_scan(warehouse: PartFiles, partitions: Sequence[Published]) -> Scan:
 
 
 def _parquet_frame(spark: SparkSession, warehouse: str, plan: ReadPlan) -> DataFrame:
-    """Scan each schema_version by itself, as the table that it is, and put them together."""
+    """Scan each schema_version by itself, as the table that it is, and put them together.
+
+    Spark would read whatever it finds, so the footers are looked at here, of files that are few or large.
+    """
+    files = PartFiles(warehouse)
+    for _ in files.each(partial(check_artifact, files), plan.partitions, lambda _: 0):
+        pass
     frames = [
         _version_frame(spark, warehouse, plan, contract, partitions)
         for contract in plan.contracts

@@ -18,7 +18,7 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 
 from sealbook.config import find_query, load_settings
-from sealbook.errors import InvalidInput, Irreconcilable
+from sealbook.errors import InvalidInput, Irreconcilable, SealbookError
 from sealbook.ledger.reader import open_ledger_reader
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model.contract import ColumnType
@@ -171,8 +171,13 @@ class _PublishedReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read what a task was given."""
         files, partitions = partition.value
-        for table in read_in_task(files, self._schema, partitions):
-            yield from table.to_batches()
+        try:
+            for table in read_in_task(files, self._schema, partitions):
+                yield from table.to_batches()
+        except SealbookError as error:
+            if error.remedy is not None:
+                error.add_note(error.remedy)  # Spark passes on the traceback alone
+            raise
 
 
 def _column_type(field: T.StructField) -> ColumnType:

@@ -15,13 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from sealbook.errors import Corrupt
 from sealbook.model.publication import Published
-from sealbook.model.words import counted
 from sealbook.read.plan import ReadPlan, in_blocks
 from sealbook.read.schema import KEY_TYPES, Schema, arrow_schema
 from sealbook.storage.ahead import ahead
-from sealbook.warehouse.layout import part_paths
+from sealbook.warehouse.checking import take_parts
 from sealbook.warehouse.part_files import PartFiles
 
 BLOCK_BYTES = 16 * 1024 * 1024
@@ -70,9 +68,17 @@ class BlockReader:
         return arrow_schema({name: each for name, each in self.schema.items() if name not in KEY_TYPES})
 
     def rows(self, published: Published) -> list[pa.Table]:
-        """Read the parts of an artifact; nothing, where only what names its partition is asked for."""
+        """Read the parts of an artifact; nothing, where only what names its partition is asked for.
+
+        Corrupt if they are not what was loaded.
+        """
         own = self._own
-        return list(self._rows(published, own)) if own.names else []
+
+        def read(part: pyarrow.parquet.ParquetFile) -> pa.Table:
+            rows = part.read(columns=own.names, use_threads=False)
+            return rows if rows.schema == own else _conformed(rows, own)
+
+        return list(take_parts(self.files, published, read)) if own.names else []
 
     def read(self, block: Sequence[Published]) -> pa.Table:
         """Read partitions into one table, in one piece."""
@@ -89,23 +95,6 @@ class BlockReader:
         for name in self.schema.keys() & KEY_TYPES.keys():
             columns[name] = _repeat_for_rows(block, name)
         return pa.Table.from_arrays([columns[name] for name in self.schema], schema=arrow_schema(self.schema))
-
-    def _rows(self, published: Published, own: pa.Schema) -> Iterator[pa.Table]:
-        """Read the parts of an artifact; Corrupt if they are not what was loaded."""
-        count = 0
-        for path in part_paths(published):
-            with self.files.open(path, published.bytes // published.parts) as file:
-                try:
-                    rows = pyarrow.parquet.ParquetFile(file).read(columns=own.names, use_threads=False)
-                    rows = rows if rows.schema == own else _conformed(rows, own)
-                except (pa.ArrowException, OSError) as error:
-                    raise _corrupt(path, f"it cannot be read: {error}") from error
-            count += rows.num_rows
-            yield rows
-        if count != published.record_count:
-            raise _corrupt(
-                published.location, f"it has {counted(count, 'row')}, not {published.record_count:,}"
-            )
 
 
 def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -128,10 +117,3 @@ def _repeat_for_rows(block: Sequence[Published], name: str) -> pa.Array:
     [field] = arrow_schema({name: KEY_TYPES[name]})
     values = pa.array([getattr(each, name) for each in filled], field.type)
     return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
-
-
-def _corrupt(path: str, problem: str) -> Corrupt:
-    return Corrupt(
-        f"the artifact {path} is not what was loaded: {problem}",
-        remedy="`sealbook warehouse verify` names all such; load the partition again.",
-    )

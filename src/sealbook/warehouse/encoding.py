@@ -8,7 +8,7 @@ from hashlib import sha256
 import pyarrow as pa
 import pyarrow.parquet
 
-from sealbook.model.publication import Artifact
+from sealbook.model.publication import Artifact, Published
 
 # All that the bytes depend on is said here, not left to defaults that may change. The Arrow schema is left
 # out: each type of a contract has a Parquet type of its own, and small files would be a good part larger.
@@ -34,14 +34,16 @@ def to_parquet(rows: pa.Table, stamp: str | None = None) -> bytes:
     `stamp` is kept in its footer; the first format had none.
     """
     text = [field.name for field in rows.schema if pa.types.is_string(field.type)]
-    if stamp is not None:
-        rows = rows.replace_schema_metadata({_STAMP: stamp.encode()})
     sink = pa.BufferOutputStream()
-    pyarrow.parquet.write_table(rows, sink, row_group_size=_ROWS_A_GROUP, use_dictionary=text, **_WRITER)
+    with pyarrow.parquet.ParquetWriter(sink, rows.schema, use_dictionary=text, **_WRITER) as writer:
+        writer.write_table(rows, row_group_size=_ROWS_A_GROUP)
+        if stamp is not None:
+            # Of the file and not of its schema, whose metadata are left out with it.
+            writer.add_key_value_metadata({_STAMP: stamp.encode()})
     return bytes(sink.getvalue())
 
 
-def stamp_of(artifact: Artifact, number: int) -> str:
+def stamp_of(artifact: Artifact | Published, number: int) -> str:
     """Return what the footer of a part says: whose rows it holds, and which part of them it is."""
     return f"{artifact.key} {artifact.run_id} {artifact.schema_version} {number}"
 
