@@ -14,6 +14,7 @@ import pytest
 import sealbook
 from sealbook.book import Book
 from tests.support.cli import Ran, run
+from tests.support.damage import DAMAGES, inflict
 from tests.support.ledger import accept, reject, run_id
 from tests.support.published import QUERY, key, publish, write_book
 
@@ -102,6 +103,23 @@ def test_a_question_that_cannot_be_answered(book: Book, arguments: list[str], sa
     ran = ask(book, "sql", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.said
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_artifact_that_is_not_what_was_loaded_is_named(book: Book, damage: str) -> None:
+    """And not told in DuckDB's words, nor as a mistake of who asks; `verify` finds the same one."""
+    published, said = inflict(book, damage, KEYS[1], KEYS[2])
+    ran = ask(book, "sql", f"select * from {QUERY}", "--format", "json")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"is not what was loaded as {published.key}" in ran.said
+    assert said in ran.said
+    assert "`sealbook warehouse verify`" in ran.said
+    assert "`sealbook load --rebuild`" in ran.said
+    verified = ask(book, "warehouse", "verify", "--format", "json")
+    assert verified.code == 1
+    assert (published.customer_id, str(published.logical_date), "digest") in {
+        (row["customer_id"], row["logical_date"], row["field"]) for row in verified.json
+    }
 
 
 def test_a_cut_that_is_not_there(book: Book) -> None:

@@ -25,6 +25,8 @@ BROKEN, OTHER = KEYS[1], KEYS[4]
 READERS: dict[str, Callable[[Book], pa.Table]] = {
     "table": lambda book: book.table(QUERY),
     "a column": lambda book: book.table(QUERY, columns=["id"], customers=["c0"]),
+    "sql": lambda book: book.sql(f"select * from {QUERY}"),
+    "a filter": lambda book: book.sql(f"select max(id) from {QUERY} where customer_id = 'c0' and share >= 0"),
 }
 
 

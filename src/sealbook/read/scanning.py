@@ -1,13 +1,14 @@
 """A query as an Arrow dataset that is planned when it is scanned: of what the scan's filter lets through.
 
 On an object store a scan fetches many artifacts at once: Arrow's own opens few files at a time, and asks for
-each several times, for its size, its end, its columns.
+each several times, for its size, its end, its columns. In a folder Arrow scans, of what was loaded alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from sealbook.model.publication import Published
 from sealbook.read.plan import ReadPlan
 from sealbook.read.schema import KEY_TYPES, Schema, arrow_schema
 from sealbook.read.table import read_in_task
+from sealbook.warehouse.checking import PartsCheck
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.part_files import PartFiles
 
@@ -38,11 +40,12 @@ class PlannedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has n
     def of(cls, files: PartFiles, schema: Schema, plan: Callable[[pc.Expression | None], ReadPlan]) -> Self:
         """Return a dataset of a schema; `plan` may give more than a filter lets through, and never less."""
         dataset = cls([], arrow_schema(schema), _PARQUET, _LOCAL)
-        dataset._files, dataset._plan = files, plan
+        dataset._files, dataset._plan, dataset._scanned = files, plan, []
         return dataset
 
     _files: PartFiles
     _plan: Callable[[pc.Expression | None], ReadPlan]
+    _scanned: list[ReadPlan]
 
     def scanner(
         self,
@@ -51,14 +54,18 @@ class PlannedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has n
         **_: Any,
     ) -> ds.Scanner:
         """Return a scan of some columns, of what a filter lets through; how far ahead it reads is settled."""
-        try:
+        with self._told():
             plan = self._plan(filter)
-        except SealbookError as error:
-            self.failure = error
-            raise
-        if self._files.folder is None:
-            return self._ahead(plan, columns, filter)
-        return _on_folder(self._files, plan).scanner(columns=columns, filter=filter)
+            if self._files.folder is None:
+                return self._ahead(plan, columns, filter)
+            self._scanned.append(plan)
+            return _on_folder(self._files, plan, filter).scanner(columns=columns, filter=filter)
+
+    def find_damage(self) -> None:
+        """Read again, after a scan by Arrow broke off; Corrupt names the artifact that cannot be read."""
+        for plan in self._scanned:
+            for _ in read_in_task(self._files, plan.schema, plan.partitions):
+                pass
 
     def _ahead(
         self, plan: ReadPlan, columns: Sequence[str] | None, wanted: pc.Expression | None
@@ -80,23 +87,46 @@ class PlannedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has n
         return ds.Scanner.from_batches(batches, schema=arrow_schema(schema), columns=columns, filter=wanted)
 
     def _batches(self, schema: Schema, partitions: Sequence[Published]) -> Iterator[pa.RecordBatch]:
-        try:
+        with self._told():
             for table in read_in_task(self._files, schema, partitions):
                 yield from table.to_batches()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
         except SealbookError as error:
             self.failure = error
             raise
 
 
-def _on_folder(files: PartFiles, plan: ReadPlan) -> ds.Dataset:
-    """Return a plan as Arrow reads it; what is said of each file leaves out those that no filter wants."""
+def _on_folder(files: PartFiles, plan: ReadPlan, wanted: pc.Expression | None) -> ds.Dataset:
+    """Return what a filter lets through of a plan as Arrow reads it; Corrupt if it is not what was loaded."""
     fragments = [
         _PARQUET.make_fragment(str(files.local_path(path)), _LOCAL, said)
         for each in plan.partitions
         for said in [_said_of(each)]
         for path in part_paths(each)
     ]
-    return ds.FileSystemDataset(fragments, plan.arrow_schema, _PARQUET, _LOCAL)
+    whole = ds.FileSystemDataset(fragments, plan.arrow_schema, _PARQUET, _LOCAL)
+    chosen = {each.path: each for each in whole.get_fragments(filter=wanted)}
+    for each in plan.partitions:
+        _check(files, each, chosen)
+    # Of the same fragments, which keep their footers: none is read twice.
+    return ds.FileSystemDataset(list(chosen.values()), plan.arrow_schema, _PARQUET, _LOCAL)
+
+
+def _check(files: PartFiles, published: Published, fragments: Mapping[str, ds.ParquetFileFragment]) -> None:
+    """Hold the fragments of an artifact against its load record; a filter has chosen all of them or none."""
+    paths = {path: str(files.local_path(path)) for path in part_paths(published)}
+    if not fragments.keys() & paths.values():
+        return
+    check = PartsCheck(published)
+    for path, local in paths.items():
+        size = files.local_size(path)
+        with check.reading(path):
+            check.add(path, size, fragments[local].metadata)
+    check.finish()
 
 
 def _said_of(published: Published) -> pc.Expression:

@@ -100,6 +100,8 @@ def _answer(connection: duckdb.DuckDBPyConnection, text: str, offered: list[Plan
         for each in offered:
             if each.failure is not None:
                 raise each.failure from error
+            if isinstance(error, duckdb.InvalidInputException):  # so DuckDB tells of a scan that broke off
+                each.find_damage()
         raise
 
 

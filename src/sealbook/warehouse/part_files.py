@@ -53,6 +53,11 @@ class PartFiles:
         with _named(path):
             return pa.OSFile(str(self.local_path(path)))
 
+    def local_size(self, path: str) -> int:
+        """Return the size of a file of a folder."""
+        with _named(path):
+            return self.local_path(path).stat().st_size
+
     def local_path(self, path: str) -> Path:
         """Return where a file of a folder is."""
         assert self.folder is not None
