@@ -38,6 +38,7 @@ _QUICK = (
     f"warehouse records --customer {CUSTOMER}",
     f"warehouse verify --customer {CUSTOMER}",
     f"sql \"select count(*) from {QUERY} where customer_id = '{CUSTOMER}'\"",
+    f"ledger verify --customer {CUSTOMER}",
     "runs",
     "events {run_id}",
 )

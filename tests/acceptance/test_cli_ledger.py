@@ -103,3 +103,8 @@ def test_verify_names_where_a_table_differs_from_the_log(tmp_path: Path) -> None
     assert (difference["field"], difference["from_log"]) == ("error_message", "bad")
     assert difference["in_table"] == "worse"
     assert "worse" in run("ledger", "verify", cwd=tmp_path).out
+
+    for chosen in ([str(key)], ["--customer", "123-456-7890", "--day", "2026-01-01"]):
+        assert run("ledger", "verify", *chosen, "--format", "json", cwd=tmp_path).json == [difference]
+    others = run("ledger", "verify", "--since", "2026-01-02", cwd=tmp_path)
+    assert (others.code, "Verified 0 partitions; differences: 0" in others.said) == (0, True)

@@ -89,6 +89,22 @@ def test_a_customer_is_sought_and_not_scanned_for(published: Ledger, question: s
     assert not [each for each in reached if each.startswith("SCAN")], reached
 
 
+def test_the_facts_of_a_customer_are_sought(published: Ledger) -> None:
+    """By the index of partitions, in each source."""
+    with statements(published) as asked:
+        found = {each.event.partition for each in published.reader.partition_log.feed(CUSTOMER)}
+    assert found == {str(key) for key in (DEMO, KEY, OTHER)}
+    statement, parameters = asked[-1]
+    with published._database.read() as connection:
+        explain = "EXPLAIN QUERY PLAN" if published._database.dialect == "sqlite" else "EXPLAIN"
+        if explain == "EXPLAIN":
+            connection.exec_driver_sql("SET enable_seqscan = off")
+        plan = [str(row) for row in connection.exec_driver_sql(f"{explain} {statement}", parameters)]
+    reached = [each for each in plan if "run_event" in each and ("INDEX" in each or "Index" in each)]
+    assert any("run_event_partition" in each for each in reached), plan
+    assert not [each for each in plan if "SCAN run_event" in each or "Seq Scan on run_event" in each], plan
+
+
 def test_the_extent_of_what_is_known(published: Ledger) -> None:
     """Its customers, its first day and its last."""
     assert published.reader.extent() == Extent(

@@ -18,9 +18,11 @@ from sealbook.errors import Conflict, Corrupt
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import FeedEvent
+from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model import Check, Severity
 from sealbook.model.events import RunEvent
 from sealbook.model.partition_events import PartitionHidden, PartitionSealed
+from sealbook.model.selection import Selection
 from sealbook.model.state import Status
 from sealbook.status.archive import RunArchive, Segment, Span
 from sealbook.status.retention import RetiredTo, Retirement, retire_runs
@@ -94,10 +96,12 @@ def became(runs: Iterable[RetiredTo]) -> dict[str, Retirement]:
     return {each.run_id: each.became for each in runs}
 
 
-def verified(ledger: Ledger, archive: RunArchive) -> tuple[list[LogDifference], Verified]:
+def verified(
+    ledger: Ledger, archive: RunArchive, selection: Selection = EVERYTHING
+) -> tuple[list[LogDifference], Verified]:
     """Return what `ledger verify` finds, and how much it compared."""
     progress = Verified()
-    return list(verify_ledger(ledger.reader, progress, archive)), progress
+    return list(verify_ledger(ledger.reader, progress, archive, selection)), progress
 
 
 def said(ledger: Ledger, archive: RunArchive, run: int) -> list[RunEvent]:
@@ -154,6 +158,49 @@ def test_what_is_wrong_is_found_before_and_after(
     assert {each.field for each in before[0]} == {"error_message", "attempt_count"}
     retire(filled, archive)
     assert verified(filled, archive) == before
+
+
+SELECTIONS = [
+    Selection(keys=[KEY]),
+    Selection(keys=[KEY, OTHER]),
+    Selection(source=OTHER.source),
+    Selection(customers=OTHER.customer_id),
+    Selection(source="another", customers=OTHER.customer_id),
+    Selection(customers=["nobody", OTHER.customer_id], queries=OTHER.query_name),
+    Selection(queries=KEY.query_name),
+    Selection(queries="nothing"),
+    Selection(since=KEY.logical_date, until=KEY.logical_date),
+    Selection(since=OTHER.logical_date),
+    Selection(until=min(KEY.logical_date, OTHER.logical_date)),
+    Selection(customers=[]),
+]
+
+
+def test_a_selection_is_verified_as_it_is_among_all(
+    filled: Ledger, archive: RunArchive, ledger_url: str
+) -> None:
+    """R-EVT-11: in the log, in the archive, and where a run is in neither."""
+    with closing(Database(ledger_url)) as database:
+        database.write(
+            lambda connection: connection.execute(text("UPDATE partition_state SET attempt_count = 7"))
+        )
+        database.write(lambda connection: connection.execute(text("UPDATE pointer SET schema_version = '0'")))
+
+    def check(archive: RunArchive, known: bool) -> None:
+        whole, _ = verified(filled, archive)
+        assert {each.key for each in whole} == ({KEY, OTHER} if known else set())
+        for selection in SELECTIONS:
+            differences, progress = verified(filled, archive, selection)
+            chosen = [key for key in (KEY, OTHER) if selection.matches(key)]
+            assert differences == [each for each in whole if each.key in chosen], selection
+            assert (progress.partitions, progress.retired) == (
+                (len(chosen), 0) if known else (0, len(chosen))
+            ), selection
+
+    check(archive, known=True)
+    retire(filled, archive)
+    check(archive, known=True)
+    check(RunArchive(f"{archive.url}-elsewhere"), known=False)
 
 
 def test_a_late_event_goes_to_a_segment_of_its_own(ledger_url: str, archive: RunArchive) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sealbook.cli.failure import ExitCode
-from sealbook.cli.invocation import load_settings, open_book
+from sealbook.cli.invocation import load_settings
 from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, flat, message, show, show_json
+from sealbook.cli.selecting import selects
 from sealbook.model.words import counted
+
+if TYPE_CHECKING:
+    from sealbook.book import BookReader
+    from sealbook.model.selection import Selection
 
 app = typer.Typer(help="The database that the book is kept in.", no_args_is_help=True)
 
@@ -27,6 +32,7 @@ Then, in the database: GRANT sealbook_validator TO the_user_of_your_validators
 _VERIFY_EXAMPLES = """
 [bold]Examples[/bold]
   sealbook ledger verify
+  sealbook ledger verify --customer 123-456-7890 --since 2026-01-01
 """
 
 
@@ -87,7 +93,10 @@ def grant(
 
 
 @app.command(epilog=_VERIFY_EXAMPLES)
-def verify(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
+@selects(keys=True)
+def verify(
+    _ctx: typer.Context, book: BookReader, selection: Selection, form: FormatOption = Format.TABLE
+) -> None:
     """Build every state and pointer again from the log alone, and compare them with the tables.
 
     Runs that were retired are read from the archive.
@@ -98,9 +107,8 @@ def verify(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
     from sealbook.status.verify import LogDifference, Verified, verify_ledger
 
     verified = Verified()
-    with open_book(ctx) as book:
-        archive = RunArchive(book.settings.retention.archive)
-        differences = list(verify_ledger(book.ledger.reader, verified, archive))
+    archive = RunArchive(book.settings.retention.archive)
+    differences = list(verify_ledger(book.ledger, verified, archive, selection))
     columns: list[Column[LogDifference]] = [
         Column("partition", lambda each: each.key),
         Column("field", lambda each: each.field, style=lambda _: "red"),

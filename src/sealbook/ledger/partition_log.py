@@ -16,7 +16,8 @@ from sealbook.ledger.events.port import FeedEvent
 from sealbook.ledger.events.retention import beginnings
 from sealbook.ledger.events.rows import SELECT_EVENTS, event_from_row
 from sealbook.ledger.events.tables import retired_run, run_event
-from sealbook.ledger.states.selecting import among
+from sealbook.ledger.states.reader import EVERYTHING
+from sealbook.ledger.states.selecting import among, conditions
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import EventType, PartitionKey, RunEvent
 from sealbook.model.failures import LastFailure
@@ -37,9 +38,12 @@ class PartitionLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def feed(self) -> Iterator[FeedEvent]:
-        """Stream the events of every partition, partition by partition, each in the order of commits."""
-        return stream(self._database, _IN_ORDER, _event)
+    def feed(self, selection: Selection = EVERYTHING) -> Iterator[FeedEvent]:
+        """Stream the events of some partitions, partition by partition, each in the order of commits."""
+        asked = [] if selection.is_everything else self._asked(selection)
+        for each in stream(self._database, _IN_ORDER.where(*asked), _event):
+            if not asked or selection.matches(PartitionKey.parse(each.event.partition or "")):
+                yield each
 
     def events(self, key: PartitionKey) -> list[RunEvent]:
         """Return the events of one partition, in the order of commits."""
@@ -53,31 +57,32 @@ class PartitionLog:
 
     def last_failures(self, selection: Selection) -> Iterator[tuple[PartitionKey, LastFailure]]:
         """Stream the partitions that are chosen whose last attempt failed, in key order, and how it did."""
-        asked = self._asked(selection)
+        asked = self._asked(selection, is_kind(run_event, EventType.PARTITION_FAILED))
         for each in stream(self._database, last_failures(*asked), _event):
             event = each.event
             fact = read_fact(event)
             if isinstance(fact, PartitionFailed) and event.persisted_at and selection.matches(fact.key):
                 yield fact.key, fact.seen(event.persisted_at)
 
-    def _asked(self, selection: Selection) -> list[ColumnElement[bool]]:
+    def _asked(self, selection: Selection, *of_events: ColumnElement[bool]) -> list[ColumnElement[bool]]:
         """Return where in the order of partitions those are that are chosen, as near as is worth while."""
         partition = run_event.c.partition
         if selection.keys:
             return [among(self._database.dialect, partition, [str(key) for key in selection.keys])]
-        sources = self._failed_sources() if selection.source is None else selection.source
+        sources = self._sources(*of_events) if selection.source is None else selection.source
         customers = selection.customers
         if customers is None or len(customers) > _FEW:
             prefixes = list(sources)
         else:
             prefixes = [f"{source}/{customer}" for source in sources for customer in customers]
         # What comes after a slash comes before a zero, which is the next character.
-        return [or_(false(), *(and_(partition > f"{each}/", partition < f"{each}0") for each in prefixes))]
+        within = or_(false(), *(and_(partition > f"{each}/", partition < f"{each}0") for each in prefixes))
+        return [within, *_looking_like(partition, selection)]
 
-    def _failed_sources(self) -> list[str]:
-        """Return the sources of which a partition has failed, each found by one look into the index."""
+    def _sources(self, *of_events: ColumnElement[bool]) -> list[str]:
+        """Return the sources of such events, each found by one look into the index."""
         found: list[str] = []
-        first = select(func.min(run_event.c.partition)).where(is_kind(run_event, EventType.PARTITION_FAILED))
+        first = select(func.min(run_event.c.partition)).where(*of_events)
         with self._database.read() as connection:
             bound = ""
             while text := connection.execute(first.where(run_event.c.partition > bound)).scalar():
@@ -98,13 +103,25 @@ class PartitionLog:
             each for each in found if each not in told and not begins[str.__str__(each[1])].last_event_seq
         ]
 
-    def judged_in(self, runs: Iterable[str]) -> set[PartitionKey]:
-        """Return the partitions that were judged in any of these runs."""
+    def judged_in(self, runs: Iterable[str], selection: Selection = EVERYTHING) -> set[PartitionKey]:
+        """Return the partitions, of those chosen, that were judged in any of these runs."""
         given = given_rows(self._database.dialect, [retired_run.c.run_id])
         query = select(*(attempt.c[name] for name in KEY)).join(given, given.c.run_id == attempt.c.run_id)
+        query = query.where(*conditions(self._database.dialect, attempt, selection))
         rows = encode_rows({"run_id": run_id} for run_id in runs)
         with self._database.read() as connection:
             return {PartitionKey(*row) for row in connection.execute(query.distinct(), rows)}
+
+
+def _looking_like(partition: ColumnElement[str], selection: Selection) -> Iterator[ColumnElement[bool]]:
+    """Yield what the texts of keys have in common that are chosen: others need not be read."""
+    if selection.queries is not None:
+        yield or_(false(), *(partition.like(f"%/{each}/%") for each in selection.queries))
+    day = func.substr(partition, func.length(partition) - 9)
+    if selection.since is not None:
+        yield day >= selection.since.isoformat()
+    if selection.until is not None:
+        yield day <= selection.until.isoformat()
 
 
 def _event(*row: Any) -> FeedEvent:

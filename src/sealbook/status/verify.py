@@ -13,6 +13,7 @@ from sealbook.errors import IllegalMove, InvalidInput
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.events import FeedEvent, RetiredRun
 from sealbook.ledger.reader import LedgerReader
+from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model import PartitionKey, PartitionState, RunEvent, RunId
 from sealbook.model.partition_events import FACT_TYPES, read_fact
 from sealbook.model.partition_fold import FoldedPartition, fold_fact
@@ -53,24 +54,36 @@ class _Tables:
 
 
 def verify_ledger(
-    ledger: LedgerReader, progress: Verified | None = None, archive: RunArchive | None = None
+    ledger: LedgerReader,
+    progress: Verified | None = None,
+    archive: RunArchive | None = None,
+    selection: Selection = EVERYTHING,
 ) -> Iterator[LogDifference]:
     """Yield every difference between the tables and the log; the ledger may be written to meanwhile.
 
     The log is what the ledger has, and what the archive has of the runs that were retired.
     """
     seen = Verified() if progress is None else progress
-    retirements = ledger.run_store.retirements()
-    archived = {each: _archived_facts(archive, each) for each in retirements}
-    unknown = ledger.partition_log.judged_in(each.run_id for each, facts in archived.items() if facts is None)
+    archived = {each: _archived_facts(archive, each) for each in _retirements(ledger, selection)}
+    lost = [each.run_id for each, facts in archived.items() if facts is None]
+    unknown = ledger.partition_log.judged_in(lost, selection)
     with few_streams([facts for facts in archived.values() if facts is not None]) as streams:
-        for key, events, tables in _merged(ledger, streams):
+        for key, events, tables in _merged(ledger, streams, selection):
             if key in unknown:
                 seen.retired += 1
                 continue
             seen.partitions += 1
             if any(_compared(key, events, tables)):
                 yield from _looked_again(ledger, archive, key)
+
+
+def _retirements(ledger: LedgerReader, selection: Selection) -> list[RetiredRun]:
+    """Return those of the runs that matter: what counts of a partition is of runs that judged it."""
+    retirements = ledger.run_store.retirements()
+    if not retirements or selection.is_everything:
+        return retirements
+    judged = {str.__str__(run_id) for _, run_id in ledger.judged_runs(selection)}
+    return [each for each in retirements if each.run_id in judged]
 
 
 def _archived_facts(archive: RunArchive | None, retired: RetiredRun) -> Iterator[FeedEvent] | None:
@@ -83,14 +96,15 @@ def _archived_facts(archive: RunArchive | None, retired: RetiredRun) -> Iterator
 
 
 def _merged(
-    ledger: LedgerReader, archived: Iterable[Iterator[FeedEvent]]
+    ledger: LedgerReader, archived: Iterable[Iterator[FeedEvent]], selection: Selection
 ) -> Iterator[tuple[PartitionKey, list[RunEvent], _Tables]]:
     """Yield each partition that log or tables know, in key order, with what both say of it."""
     streams: list[Iterator[tuple[PartitionKey, FeedEvent | PartitionState | Pointer | RunId]]] = [
-        *map(_by_key, (ledger.partition_log.feed(), *archived)),
-        ((state.key, state) for state in ledger.states(Selection())),
-        ((pointer.key, pointer) for pointer in ledger.pointers.open_pointers()),
-        ledger.holds(),
+        _by_key(ledger.partition_log.feed(selection)),
+        *(((key, each) for key, each in _by_key(facts) if selection.matches(key)) for facts in archived),
+        ((state.key, state) for state in ledger.states(selection)),
+        ((pointer.key, pointer) for pointer in ledger.pointers.open_pointers(selection)),
+        ledger.holds(selection),
     ]
     for key, found in groupby(merge(*streams, key=itemgetter(0)), key=itemgetter(0)):
         events: list[FeedEvent] = []
