@@ -141,7 +141,7 @@ def _digest(what: str, key: PartitionKey) -> str:
 def vacuum(url: str) -> None:
     """Do what PostgreSQL does by itself about once a minute: let the room of deleted rows be used again.
 
-    A load deletes what `authority_change` had for it. Nothing else that a run writes leaves dead rows behind.
+    A load deletes what `authority_change` had for it: nearly all the dead rows that a run leaves behind.
     """
     if url.startswith("postgresql"):
         with psycopg.connect(url, autocommit=True) as server:
