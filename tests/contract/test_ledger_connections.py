@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import count
 from pathlib import Path
@@ -96,16 +97,17 @@ def test_a_connection_lost_before_commit_is_replaced(url: str) -> None:
     with open_ledger(url) as ledger:
         ledger.judge([accept(KEY, 1)])
         with at_statement(ledger, 0, lambda _: None) as executed:
-            ledger.judge([accept(KEY, 2)])
+            ledger.judge([accept(KEY, 2), reject(OTHER, 2)])
         in_all = len(executed)
         for number in range(1, in_all + 1):
             run = number + 2
+            new = replace(OTHER, logical_date=OTHER.logical_date + timedelta(days=number))
             with at_statement(ledger, number, lambda connection: terminate(url, connection)) as executed:
-                states = ledger.judge([accept(KEY, run), reject(OTHER, run)])
+                states = ledger.judge([accept(KEY, run), reject(new, run)])
             assert len(executed) == number + in_all
-            assert [state.attempt_count for state in states] == [run, number]
-            assert states == [ledger.state(KEY), ledger.state(OTHER)]
-            assert [len(ledger.attempts(key)) for key in (KEY, OTHER)] == [run, number]
+            assert [state.attempt_count for state in states] == [run, 1]
+            assert states == [ledger.state(KEY), ledger.state(new)]
+            assert [len(ledger.attempts(key)) for key in (KEY, new)] == [run, 1]
 
 
 def test_what_the_database_refuses_is_not_tried_again(ledger: Ledger) -> None:
