@@ -56,7 +56,8 @@ def test_stopped_at_any_moment(tmp_path: Path, stage: str, number: signal.Signal
                 command.process.wait(seconds * (place + 0.5) / ROUNDS)
             except subprocess.TimeoutExpired:
                 stopped = command.stop(number)
-                if stopped.code != 0:  # else the signal came when all was done and said
+                # When all was done and said, it may find nobody who handles it any more.
+                if stopped.code not in (0, -number):
                     stopped.check(book)
             else:
                 assert command.process.returncode == 0
