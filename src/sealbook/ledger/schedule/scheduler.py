@@ -1,0 +1,259 @@
+"""The scheduler's port: claims of open work, their leases, and their end (R-CTL-4, R-CTL-6, R-CTL-10).
+
+A claim is one short transaction, and whoever claims waits for its turn: a lock on the lanes' passes keeps
+claims in one order, so that shares and budgets hold however many claim at once. Work itself is done without
+any transaction. Rows that others are just writing are passed over.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlalchemy.sql.dml import ReturningUpdate
+
+from sealbook.errors import InvalidInput
+from sealbook.ledger.db.bulk import update_rows
+from sealbook.ledger.db.clock import LedgerClock
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.db.types import UtcTimestamp
+from sealbook.ledger.schedule import budgets
+from sealbook.ledger.schedule.finding import claim_rows, find_ready
+from sealbook.ledger.schedule.turns import Flow, LaneTurn, take_turns
+from sealbook.ledger.work.fences import encode_fences, held_rows
+from sealbook.ledger.work.tables import FREE, flow_pass, lane_pass, pause, work
+from sealbook.model import PartitionKey
+from sealbook.model.claims import Claim, Claims, Fences, Waiting
+from sealbook.model.verdict import check_text
+from sealbook.model.work import Lane, WorkKind
+
+LEASE = timedelta(minutes=5)
+"""How long a claim holds unless it is renewed."""
+
+_STOPPED_MILLISECONDS = 10_000
+"""How long a claimer on PostgreSQL may do nothing in its transaction before the server ends it."""
+
+_REAPED_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True)
+class Terms:
+    """By what open work is shared out: lanes by `shares`, customers by `weights`, sources by `budgets`.
+
+    Only what the sources and lanes named here have is claimed. A weight that is not given is 1; a budget is
+    in requests a day, and none is no bound.
+    """
+
+    sources: Collection[str]
+    shares: Mapping[Lane, int]
+    weights: Mapping[Flow, int] = field(default_factory=dict)
+    budgets: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, values in (("share", self.shares), ("weight", self.weights)):
+            for each, value in values.items():
+                if value < 1:
+                    raise InvalidInput.of(f"{name} of {each}", value, "a whole number from 1")
+
+
+class Scheduler:
+    """The port of whoever works on what is open."""
+
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def claim(self, holder: str, terms: Terms, *, limit: int, lease: timedelta = LEASE) -> Claims:
+        """Claim up to so many partitions whose turn it is; if there are none, say why."""
+        check_text("holder", holder)
+        if limit < 1:
+            raise InvalidInput.of("limit", limit, "a whole number from 1")
+        return self._database.write(lambda connection: self._claim(connection, holder, terms, limit, lease))
+
+    def heartbeat(self, fences: Fences, lease: timedelta = LEASE) -> set[PartitionKey]:
+        """Renew leases, and return the partitions that are still held under these fences."""
+        if not fences:
+            return set()
+
+        def renew(connection: Connection) -> set[PartitionKey]:
+            values = {**encode_fences(fences.items()), "until": self._clock.now(connection) + lease}
+            rows = connection.execute(_renewing(connection.dialect.name), values)
+            return {PartitionKey(*row) for row in rows}
+
+        return self._database.write(renew, repeatable=True)
+
+    def release(self, fences: Fences) -> set[PartitionKey]:
+        """Let go of what is still held under these fences, done or not, and return which that was."""
+        if not fences:
+            return set()
+
+        def let_go(connection: Connection) -> set[PartitionKey]:
+            rows = connection.execute(_releasing(connection.dialect.name), encode_fences(fences.items()))
+            return {PartitionKey(*row) for row in rows}
+
+        return self._database.write(let_go, repeatable=True)
+
+    def settle(self, requests: Mapping[int, int]) -> None:
+        """Say how many requests were made of what was reserved; what is never settled stays counted."""
+        self._database.write(lambda connection: budgets.settle(connection, requests), repeatable=True)
+
+    def _claim(
+        self, connection: Connection, holder: str, terms: Terms, limit: int, lease: timedelta
+    ) -> Claims:
+        lanes = _lock_lanes(connection, terms)
+        at = self._clock.now(connection)
+        until = at + lease
+        _reap(connection, at)
+        rooms = budgets.rooms(connection, terms.budgets, terms.shares, at)
+        paused = _paused_sources(connection, at)
+        for name, turn in lanes.items():
+            for source in terms.sources:
+                if paused is None or source not in paused:
+                    room = rooms.left(source, name)
+                    turn.flows |= find_ready(
+                        connection, name, source, limit, at, room=room, pauses=paused is not None
+                    )
+        turns = take_turns(lanes, limit, terms.weights, rooms)
+        if not turns.places:
+            return _why_none(connection, holder, terms, at, until)
+        rows = claim_rows(connection, turns.places, holder, at, until)
+        if not rows:
+            return Claims(holder, until, waiting=Waiting.CONTENDED, next_at=at)
+        claims = tuple(map(_claimed, rows))
+        _move_on(connection, lanes, turns.passes)
+        return Claims(
+            holder,
+            until,
+            claims,
+            budgets.reserve(connection, _requests(claims), holder, at),
+        )
+
+
+def _lock_lanes(connection: Connection, terms: Terms) -> dict[str, LaneTurn]:
+    """Wait for whoever else is claiming, and return how far the lanes have come that are asked for."""
+    postgresql = connection.dialect.name == "postgresql"
+    rows = connection.execute(_LOCK_ON_POSTGRESQL if postgresql else _LANES)
+    passes = {row[0]: row[1:4] for row in rows}
+    return {lane.value: LaneTurn(terms.shares[lane], *passes[lane.value]) for lane in Lane if lane in terms.shares}
+
+
+_LANES = select(lane_pass).order_by(lane_pass.c.lane)
+# A claimer that is stopped in the middle must not keep the others waiting: the server ends its transaction.
+_LOCK_ON_POSTGRESQL = _LANES.add_columns(
+    func.set_config("idle_in_transaction_session_timeout", str(_STOPPED_MILLISECONDS), literal_column("true"))
+).with_for_update()
+
+
+def _reap(connection: Connection, at: datetime) -> None:
+    """Free what was held by somebody whose lease has run out."""
+    connection.execute(_REAP, {"at": at})
+
+
+_KEY_COLUMNS = [work.c[name] for name in KEY]
+_key = tuple_(*_KEY_COLUMNS)
+_run_out = (
+    select(*_KEY_COLUMNS)
+    .where(work.c.holder.is_not(None), work.c.expires_at < bindparam("at", type_=UtcTimestamp))
+    .limit(_REAPED_AT_ONCE)
+    .with_for_update(skip_locked=True)
+    .cte("run_out")
+)
+_REAP = update(work).where(_key.in_(select(_run_out))).values(holder=None, claimed_at=None, expires_at=None)
+
+
+def _paused_sources(connection: Connection, at: datetime) -> set[str] | None:
+    """Return the sources that are paused as a whole; None if there is no pause of anything."""
+    rows = connection.execute(_PAUSES, {"at": at}).all()
+    return {row.source for row in rows if row.whole} if rows else None
+
+
+_PAUSES = (
+    select(pause.c.source, and_(pause.c.customer_id.is_(None), pause.c.query_name.is_(None)).label("whole"))
+    .where(or_(pause.c.until.is_(None), pause.c.until > bindparam("at", type_=UtcTimestamp)))
+    .distinct()
+)
+
+
+_LANE = {lane.value: lane for lane in Lane}
+_KIND = {kind.value: kind for kind in WorkKind}
+
+
+def _claimed(row: Row[Any]) -> Claim:
+    *key, lane, kind, fence, run_id, cost, tries, plan_id = row
+    requests = cost if kind == WorkKind.FETCH else 0
+    return Claim(PartitionKey(*key), _LANE[lane], _KIND[kind], fence, run_id, requests, tries, plan_id)
+
+
+def _move_on(
+    connection: Connection, lanes: Mapping[str, LaneTurn], passes: Mapping[tuple[str, str, str], int]
+) -> None:
+    """Write how far lanes and flows have come."""
+    moved = [(*flow, pass_) for flow, pass_ in sorted(passes.items())]
+    update_rows(connection, flow_pass, moved, ("pass",))
+    turns = [(name, turn.pass_, turn.began, turn.clock) for name, turn in lanes.items()]
+    update_rows(connection, lane_pass, turns, ("pass", "began", "clock"))
+
+
+def _requests(claims: Iterable[Claim]) -> dict[budgets.Scope, int]:
+    """Add up what was claimed costs, by source and lane."""
+    requests: dict[budgets.Scope, int] = defaultdict(int)
+    for claim in claims:
+        requests[claim.key.source, claim.lane.value] += claim.requests
+    return requests
+
+
+def _why_none(connection: Connection, holder: str, terms: Terms, at: datetime, until: datetime) -> Claims:
+    """Say why nothing could be claimed: something is ready, and gated; or nothing is, until a time."""
+    mine = [work.c.lane.in_(terms.shares), work.c.source.in_(terms.sources)]
+    free = [*mine, text(FREE)]
+    gated, later, lapses = connection.execute(
+        select(
+            select(work.c.lane).where(*free, work.c.ready_at <= at).exists(),
+            select(func.min(work.c.ready_at)).where(*free, work.c.ready_at > at).scalar_subquery(),
+            select(func.min(work.c.expires_at)).where(*mine).scalar_subquery(),
+        )
+    ).one()
+    times = [later, lapses]
+    if gated:
+        times += [connection.execute(_PAUSE_ENDS, {"at": at}).scalar(), budgets.next_room(connection, terms.budgets, at)]
+    return Claims(
+        holder,
+        until,
+        waiting=Waiting.GATED if gated else Waiting.IDLE,
+        next_at=min((time for time in times if time is not None), default=None),
+    )
+
+
+_PAUSE_ENDS = select(func.min(pause.c.until)).where(pause.c.until > bindparam("at", type_=UtcTimestamp))
+
+
+@cache
+def _renewing(dialect: str) -> ReturningUpdate[Any]:
+    held = held_rows(dialect).cte("held")
+    renewed = update(work).where(_key.in_(select(held)))
+    return renewed.values(expires_at=bindparam("until", type_=UtcTimestamp)).returning(*_KEY_COLUMNS)
+
+
+@cache
+def _releasing(dialect: str) -> ReturningUpdate[Any]:
+    held = held_rows(dialect).cte("held")
+    released = update(work).where(_key.in_(select(held)))
+    return released.values(holder=None, claimed_at=None, expires_at=None).returning(*_KEY_COLUMNS)
