@@ -19,6 +19,7 @@ from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.db.types import UtcTimestamp, json_text, microseconds
 from sealbook.ledger.schedule.turns import Flow, Ready
 from sealbook.ledger.work.tables import FREE, work
+from sealbook.model.work import Lane
 
 OF_A_FLOW = 4
 """How many rows of one flow are looked at first: a batch is shared by many flows if there are so many."""
@@ -60,7 +61,7 @@ _ON_SQLITE = """
 
 def find_ready(
     connection: Connection,
-    lane: str,
+    lane: Lane,
     source: str,
     limit: int,
     at: datetime,
@@ -73,7 +74,7 @@ def find_ready(
     Nothing of it costs more than there is room for. `pauses` says that there are any to look out for.
     """
     given = {
-        "lane": lane,
+        "lane": lane.value,
         "source": source,
         "at": at,
         "room": _ANY_COST if room is None else room,

@@ -37,11 +37,12 @@ from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.db.types import UtcTimestamp
 from sealbook.ledger.schedule import budgets
 from sealbook.ledger.schedule.finding import claim_rows, find_ready
-from sealbook.ledger.schedule.turns import Flow, LaneTurn, take_turns
+from sealbook.ledger.schedule.turns import Flow, LaneTurn, room, take_turns
 from sealbook.ledger.work.fences import encode_fences, held_rows
 from sealbook.ledger.work.tables import FREE, flow_pass, lane_pass, pause, work
 from sealbook.model import PartitionKey
 from sealbook.model.claims import Claim, Claims, Fences, Waiting
+from sealbook.model.shares import DEFAULT_SHARES
 from sealbook.model.verdict import check_text
 from sealbook.model.work import Lane, WorkKind
 
@@ -59,13 +60,16 @@ class Terms:
     """By what open work is shared out: lanes by `shares`, customers by `weights`, sources by `budgets`.
 
     Only what the sources and lanes named here have is claimed. A weight that is not given is 1; a budget is
-    in requests a day, and none is no bound.
+    in requests a day, and none is no bound. What lanes are `expected` to ask for within a day is kept for
+    them, up to their shares; all of these, where nothing is said.
     """
 
     sources: Collection[str]
-    shares: Mapping[Lane, int]
+    lanes: Collection[Lane] = tuple(Lane)
+    shares: Mapping[Lane, int] = field(default_factory=lambda: DEFAULT_SHARES)
     weights: Mapping[Flow, int] = field(default_factory=dict)
     budgets: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[budgets.Scope, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, values in (("share", self.shares), ("weight", self.weights)):
@@ -88,13 +92,13 @@ class Scheduler:
             raise InvalidInput.of("limit", limit, "a whole number from 1")
         return self._database.write(lambda connection: self._claim(connection, holder, terms, limit, lease))
 
-    def heartbeat(self, fences: Fences, lease: timedelta = LEASE) -> set[PartitionKey]:
-        """Renew leases, and return the partitions that are still held under these fences."""
-        if not fences:
-            return set()
+    def heartbeat(self, holder: str, fences: Fences, lease: timedelta = LEASE) -> set[PartitionKey]:
+        """Renew a holder's leases and reservations; return what is still held under these fences."""
 
         def renew(connection: Connection) -> set[PartitionKey]:
-            values = {**encode_fences(fences.items()), "until": self._clock.now(connection) + lease}
+            until = self._clock.now(connection) + lease
+            budgets.renew(connection, holder, until)
+            values = {**encode_fences(fences.items()), "until": until}
             rows = connection.execute(_renewing(connection.dialect.name), values)
             return {PartitionKey(*row) for row in rows}
 
@@ -112,8 +116,12 @@ class Scheduler:
         return self._database.write(let_go, repeatable=True)
 
     def settle(self, requests: Mapping[int, int]) -> None:
-        """Say how many requests were made of what was reserved; what is never settled stays counted."""
-        self._database.write(lambda connection: budgets.settle(connection, requests), repeatable=True)
+        """Say how many requests were made, by reservation; what is never settled counts as spent."""
+
+        def work(connection: Connection) -> None:
+            budgets.settle(connection, requests, self._clock.now(connection))
+
+        self._database.write(work, repeatable=True)
 
     def _claim(
         self, connection: Connection, holder: str, terms: Terms, limit: int, lease: timedelta
@@ -122,16 +130,17 @@ class Scheduler:
         at = self._clock.now(connection)
         until = at + lease
         _reap(connection, at)
-        rooms = budgets.rooms(connection, terms.budgets, terms.shares, at)
+        budgets.settle_lapsed(connection, at)
+        left = budgets.read_budgets(connection, terms.budgets, terms.shares, terms.expected, at)
         paused = _paused_sources(connection, at)
-        for name, turn in lanes.items():
+        for lane, turn in lanes.items():
             for source in terms.sources:
                 if paused is None or source not in paused:
-                    room = rooms.left(source, name)
+                    room_left = room(left[source], lane) if source in left else None
                     turn.flows |= find_ready(
-                        connection, name, source, limit, at, room=room, pauses=paused is not None
+                        connection, lane, source, limit, at, room=room_left, pauses=paused is not None
                     )
-        turns = take_turns(lanes, limit, terms.weights, rooms)
+        turns = take_turns(lanes, limit, terms.weights, left)
         if not turns.places:
             return _why_none(connection, holder, terms, at, until)
         rows = claim_rows(connection, turns.places, holder, at, until)
@@ -143,16 +152,16 @@ class Scheduler:
             holder,
             until,
             claims,
-            budgets.reserve(connection, _requests(claims), holder, at),
+            budgets.reserve(connection, _requests(claims), holder, until),
         )
 
 
-def _lock_lanes(connection: Connection, terms: Terms) -> dict[str, LaneTurn]:
+def _lock_lanes(connection: Connection, terms: Terms) -> dict[Lane, LaneTurn]:
     """Wait for whoever else is claiming, and return how far the lanes have come that are asked for."""
     postgresql = connection.dialect.name == "postgresql"
     rows = connection.execute(_LOCK_ON_POSTGRESQL if postgresql else _LANES)
     passes = {row[0]: row[1:4] for row in rows}
-    return {lane.value: LaneTurn(terms.shares[lane], *passes[lane.value]) for lane in Lane if lane in terms.shares}
+    return {lane: LaneTurn(terms.shares[lane], *passes[lane.value]) for lane in Lane if lane in terms.lanes}
 
 
 _LANES = select(lane_pass).order_by(lane_pass.c.lane)
@@ -203,12 +212,12 @@ def _claimed(row: Row[Any]) -> Claim:
 
 
 def _move_on(
-    connection: Connection, lanes: Mapping[str, LaneTurn], passes: Mapping[tuple[str, str, str], int]
+    connection: Connection, lanes: Mapping[Lane, LaneTurn], passes: Mapping[tuple[Lane, str, str], int]
 ) -> None:
     """Write how far lanes and flows have come."""
-    moved = [(*flow, pass_) for flow, pass_ in sorted(passes.items())]
+    moved = [(lane.value, *flow, pass_) for (lane, *flow), pass_ in sorted(passes.items())]
     update_rows(connection, flow_pass, moved, ("pass",))
-    turns = [(name, turn.pass_, turn.began, turn.clock) for name, turn in lanes.items()]
+    turns = [(lane.value, turn.pass_, turn.began, turn.clock) for lane, turn in lanes.items()]
     update_rows(connection, lane_pass, turns, ("pass", "began", "clock"))
 
 
@@ -216,13 +225,13 @@ def _requests(claims: Iterable[Claim]) -> dict[budgets.Scope, int]:
     """Add up what was claimed costs, by source and lane."""
     requests: dict[budgets.Scope, int] = defaultdict(int)
     for claim in claims:
-        requests[claim.key.source, claim.lane.value] += claim.requests
+        requests[claim.key.source, claim.lane] += claim.requests
     return requests
 
 
 def _why_none(connection: Connection, holder: str, terms: Terms, at: datetime, until: datetime) -> Claims:
     """Say why nothing could be claimed: something is ready, and gated; or nothing is, until a time."""
-    mine = [work.c.lane.in_(terms.shares), work.c.source.in_(terms.sources)]
+    mine = [work.c.lane.in_([lane.value for lane in terms.lanes]), work.c.source.in_(list(terms.sources))]
     free = [*mine, text(FREE)]
     gated, later, lapses = connection.execute(
         select(
@@ -233,7 +242,10 @@ def _why_none(connection: Connection, holder: str, terms: Terms, at: datetime, u
     ).one()
     times = [later, lapses]
     if gated:
-        times += [connection.execute(_PAUSE_ENDS, {"at": at}).scalar(), budgets.next_room(connection, terms.budgets, at)]
+        times += [
+            connection.execute(_PAUSE_ENDS, {"at": at}).scalar(),
+            budgets.next_room(connection, terms.budgets, at),
+        ]
     return Claims(
         holder,
         until,

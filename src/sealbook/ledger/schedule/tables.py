@@ -22,8 +22,8 @@ from sealbook.ledger.db.types import JsonDocument, Name, UtcTimestamp
 
 _ID = BigInteger().with_variant(Integer, "sqlite")
 
-budget = Table(
-    "budget",
+spending = Table(
+    "spending",
     metadata,
     Column("source", Name, nullable=False),
     Column("began_at", UtcTimestamp, nullable=False),
@@ -31,7 +31,7 @@ budget = Table(
     Column("requests", BigInteger, nullable=False),
     PrimaryKeyConstraint("source", "began_at", "lane"),
 )
-"""The requests of each five minutes: reserved by claims, and set right when they are settled."""
+"""The requests that were made, by five minutes and lane; they count for 24 hours."""
 
 reservation = Table(
     "reservation",
@@ -39,12 +39,11 @@ reservation = Table(
     Column("id", _ID, Identity(always=True), primary_key=True),
     Column("source", Name, nullable=False),
     Column("lane", Name, nullable=False),
-    Column("began_at", UtcTimestamp, nullable=False),
     Column("requests", BigInteger, nullable=False),
     Column("holder", Text, nullable=False),
+    Column("expires_at", UtcTimestamp, nullable=False),
 )
-"""What a claim has reserved and not settled yet: a row goes when it is, so that it is settled once."""
-Index("reservation_age", reservation.c.began_at)
+"""Requests that a claim has reserved: a row goes when it is settled, or has run out and counts as spent."""
 
 rate_share = Table(
     "rate_share",

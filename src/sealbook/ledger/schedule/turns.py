@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
+from sealbook.model.budget import Budget
 from sealbook.model.shares import stride
+from sealbook.model.work import Lane
 
 Flow = tuple[str, str]
 """A source, and one of its customers."""
@@ -40,36 +42,11 @@ class LaneTurn:
     """The pass of each flow, and what is ready of it."""
 
 
-class Rooms:
-    """How many requests may still be reserved, by source and lane; a source that is not listed has no bound."""
-
-    def __init__(self, lanes: Mapping[tuple[str, str], int], totals: Mapping[str, int]) -> None:
-        self._lanes = dict(lanes)
-        self._totals = dict(totals)
-
-    def left(self, source: str, lane: str) -> int | None:
-        """Return how many requests may be reserved; None if there is no bound."""
-        if source not in self._totals:
-            return None
-        return max(0, min(self._lanes[source, lane], self._totals[source]))
-
-    def take(self, source: str, lane: str, requests: int) -> bool:
-        """Reserve requests if there is room for all of them."""
-        left = self.left(source, lane)
-        if left is None:
-            return True
-        if requests > left:
-            return False
-        self._lanes[source, lane] -= requests
-        self._totals[source] -= requests
-        return True
-
-
 class Turns(NamedTuple):
     """What a batch of turns came to: the places of rows, and the new passes of the flows that were served."""
 
     places: list[object]
-    passes: dict[tuple[str, str, str], int]
+    passes: dict[tuple[Lane, str, str], int]
 
 
 _Entry = tuple[int, str, str, list[Ready]]
@@ -77,11 +54,11 @@ _Entry = tuple[int, str, str, list[Ready]]
 
 
 def take_turns(
-    lanes: Mapping[str, LaneTurn], limit: int, weights: Mapping[Flow, int], rooms: Rooms
+    lanes: Mapping[Lane, LaneTurn], limit: int, weights: Mapping[Flow, int], budgets: Mapping[str, Budget]
 ) -> Turns:
-    """Pick up to so many rows, one turn after the other, and move the lanes on."""
+    """Pick up to so many rows, one turn after the other; move the lanes on, and reserve what it costs."""
     places: list[object] = []
-    passes: dict[tuple[str, str, str], int] = {}
+    passes: dict[tuple[Lane, str, str], int] = {}
     now = max((lane.began for lane in lanes.values()), default=0)
     queues = {name: _queue(lane) for name, lane in lanes.items() if lane.flows}
     while queues and len(places) < limit:
@@ -94,8 +71,11 @@ def take_turns(
                 del queues[name]
             continue
         _, _, place, requests = ready.pop()
-        if requests and not rooms.take(source, name, requests):
-            continue
+        budget = budgets.get(source) if requests else None
+        if budget is not None:
+            if requests > room(budget, name):
+                continue
+            budget.reserve(name, requests)
         places.append(place)
         lane.clock = max(lane.clock, pass_)
         moved = lane.clock + stride(requests, weights.get((source, customer_id), 1))
@@ -104,6 +84,11 @@ def take_turns(
         now = lane.began = max(now, lane.pass_)
         lane.pass_ = now + stride(requests, lane.share)
     return Turns(places, passes)
+
+
+def room(budget: Budget, lane: Lane) -> int:
+    """Return how many requests a lane may reserve, of a budget that was just read."""
+    return budget.room(lane, 0)
 
 
 def _queue(lane: LaneTurn) -> list[_Entry]:

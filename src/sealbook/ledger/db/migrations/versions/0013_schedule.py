@@ -16,8 +16,7 @@ NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 DOCUMENT = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
 ACTIONS = (
-    "action IN ('requeue', 'rollback', 'reprocess', 'backfill', 'pause', 'resume', 'mark', 'clear',"
-    " 'cancel')"
+    "action IN ('requeue', 'rollback', 'reprocess', 'backfill', 'pause', 'resume', 'mark', 'clear', 'cancel')"
 )
 
 
@@ -105,7 +104,7 @@ def _create_passes() -> None:
 def _create_pauses() -> None:
     op.create_table(
         "pause",
-        sa.Column("id", ID, sa.Identity(always=True), primary_key=True),
+        sa.Column("id", ID, sa.Identity(always=True), nullable=False),
         sa.Column("source", NAME, nullable=False),
         sa.Column("customer_id", NAME),
         sa.Column("query_name", NAME),
@@ -122,24 +121,23 @@ def _create_pauses() -> None:
 
 def _create_budgets() -> None:
     op.create_table(
-        "budget",
+        "spending",
         sa.Column("source", NAME, nullable=False),
         sa.Column("began_at", TIME, nullable=False),
         sa.Column("lane", NAME, nullable=False),
         sa.Column("requests", sa.BigInteger, nullable=False),
-        sa.PrimaryKeyConstraint("source", "began_at", "lane", name="budget_pkey"),
+        sa.PrimaryKeyConstraint("source", "began_at", "lane", name="spending_pkey"),
     )
     op.create_table(
         "reservation",
-        sa.Column("id", ID, sa.Identity(always=True), primary_key=True),
+        sa.Column("id", ID, sa.Identity(always=True), nullable=False),
         sa.Column("source", NAME, nullable=False),
         sa.Column("lane", NAME, nullable=False),
-        sa.Column("began_at", TIME, nullable=False),
         sa.Column("requests", sa.BigInteger, nullable=False),
         sa.Column("holder", sa.Text, nullable=False),
+        sa.Column("expires_at", TIME, nullable=False),
         sa.PrimaryKeyConstraint("id", name="reservation_pkey"),
     )
-    op.create_index("reservation_age", "reservation", ["began_at"])
     op.create_table(
         "rate_share",
         sa.Column("source", NAME, nullable=False),
@@ -153,7 +151,7 @@ def _create_budgets() -> None:
 def _create_plans() -> None:
     op.create_table(
         "plan",
-        sa.Column("id", ID, sa.Identity(always=True), primary_key=True),
+        sa.Column("id", ID, sa.Identity(always=True), nullable=False),
         sa.Column("kind", NAME, nullable=False),
         sa.Column("name", NAME),
         sa.Column("state", NAME, nullable=False),
