@@ -16,7 +16,7 @@ from sqlalchemy import make_url, update
 from ulid import ULID
 
 import sealbook
-from sealbook.ledger import grant_roles
+from sealbook.ledger import grant_roles, health
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.leases import claim
 from sealbook.ledger.pointers.tables import removal
@@ -185,7 +185,7 @@ WRONG = [
     ),
     Wrong(an_older_ledger, "warn", "ledger", "revision 0009", "migrates it by itself"),
     Wrong(a_newer_ledger, "fail", "ledger", "9999", "Upgrade Sealbook"),
-    Wrong(a_sealed_run_from_the_future, "warn", "raw", f"from the future, and set aside: {key()}", "clock"),
+    Wrong(a_sealed_run_from_the_future, "warn", "raw", f"and set aside: {key()}", "delete the directory"),
     Wrong(an_authority_from_the_future, "warn", "ledger", f"no new run takes over: {key()}", "rollback"),
     Wrong(a_lease_whose_holder_died, "warn", "ledger", "lease projection of host-1", "next who comes"),
     Wrong(a_payload_that_nobody_sealed, "warn", "raw", "1 file", "sealbook raw gc"),
@@ -284,6 +284,21 @@ def on_postgresql(folder: Path) -> Callable[[str], None]:
         edit(folder, "sealbook.yaml", "ledger", url)
 
     return put
+
+
+def test_a_machine_whose_clock_is_wrong(
+    folder: Path,
+    postgresql: PostgresqlServer,
+    on_postgresql: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """R-STATE-11: the ledger goes by its own clock; it is said how far this machine's is off."""
+    on_postgresql(postgresql.create_ledger())
+    monkeypatch.setattr(health, "utc_now", lambda: datetime.now(UTC) - timedelta(minutes=2))
+    ran = run("doctor", "--quick", "--format", "json", cwd=folder)
+    [found] = [each for each in ran.json if each["level"] == "warn"]
+    assert (ran.code, found["part"]) == (0, "ledger")
+    assert found["text"] == "this machine's clock is 120 s behind the ledger's"
 
 
 def test_a_ledger_on_postgresql(

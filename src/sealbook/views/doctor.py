@@ -134,7 +134,7 @@ def _place(settings: Settings, field: str) -> Callable[[], Iterator[Finding]]:
             where, storage = open_storage(field, url)
             storage.check(writing=True)
             storage.probe()
-        yield ok(field, f"{where}: listed, and what is there is not written over")
+        yield ok(field, f"{where}: can be read and written, and honours create-only puts")
 
     return look
 

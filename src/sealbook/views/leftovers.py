@@ -8,8 +8,9 @@ from datetime import timedelta
 
 from sealbook.config import Settings
 from sealbook.ledger.health import LedgerHealth
+from sealbook.ledger.reader import open_ledger_reader
 from sealbook.model import PartitionKey
-from sealbook.model.keys import AHEAD_REMEDY, is_ahead
+from sealbook.model.keys import SEALED_AHEAD_REMEDY, is_ahead
 from sealbook.model.selection import Selection
 from sealbook.model.words import counted
 from sealbook.views.diagnosis import Finding, ok, warn
@@ -50,23 +51,25 @@ def raw_leftovers(settings: Settings) -> Iterator[Finding]:
     from sealbook.raw import RawReader
 
     raw = RawReader.open(settings.raw)
-    with LedgerHealth(settings.ledger) as health:
-        now = health.now()
     sealed, ahead = 0, []
-    for run in raw.sealed():
-        sealed += 1
-        if is_ahead(run.run_id, now):
-            ahead.append(run.key)
-    if ahead:
-        are = counted(len(ahead), "sealed run", "is", "are")
-        yield warn("raw", f"{are} from the future, and set aside: {_named(ahead)}", AHEAD_REMEDY)
+    with open_ledger_reader(settings.ledger) as ledger:
+        now = ledger.now()
+        for run in raw.sealed():
+            sealed += 1
+            if is_ahead(run.run_id, now):
+                ahead.append(run)
+        judged = set(ledger.judged_runs(Selection(keys={run.key for run in ahead}))) if ahead else set()
+    # What was judged before such runs were refused is told by the ledger, as long as it has authority.
+    set_aside = [run.key for run in ahead if (run.key, run.run_id) not in judged]
+    if set_aside:
+        are = counted(len(set_aside), "sealed run", "is", "are")
+        yield warn("raw", f"{are} from the future, and set aside: {_named(set_aside)}", SEALED_AHEAD_REMEDY)
     unsealed = list(raw.leftovers(Selection(), age=_OLD))
     if unsealed:
-        said = (
-            f"no seal names {counted(len(unsealed), 'file')}, {_megabytes(each.bytes for each in unsealed)}"
-        )
-        yield warn("raw", said, "Run `sealbook raw gc`.")
-    if not ahead and not unsealed:
+        size = _megabytes(each.bytes for each in unsealed)
+        are = counted(len(unsealed), "file", "is", "are")
+        yield warn("raw", f"{are} named by no seal, {size}", "Run `sealbook raw gc`.")
+    if not set_aside and not unsealed:
         yield ok("raw", f"{counted(sealed, 'sealed run')}, and nothing left over")
 
 
