@@ -166,7 +166,7 @@ def end_at_stop(outliving: Outliving) -> None:
     _outliving.append(outliving)
 
 
-def _handle(handlers: Mapping[int, Any]) -> None:
+def _handle(handlers: Mapping[signal.Signals, Any]) -> None:
     for number, handler in handlers.items():
         signal.signal(number, handler)
 
