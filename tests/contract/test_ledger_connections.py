@@ -419,25 +419,24 @@ def test_sqlite_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert ledger.judge([accept(KEY, 2)])[0].attempt_count == 2
 
 
-def test_a_signal_stops_the_wait_for_sqlites_lock(tmp_path: Path) -> None:
+def test_a_signal_stops_the_wait_for_sqlites_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not wait for the other writer, which in this test never ends."""
+    tries = count(1)
+    begin = connecting._begin_immediate
+    main = threading.get_ident()
+
+    def try_to_begin(connection: Connection) -> None:
+        if next(tries) == 2:  # SQLite waits a second time then: a signal is handled in between
+            threading.Thread(target=signal.pthread_kill, args=(main, signal.SIGTERM)).start()
+        begin(connection)
+
     with (
         open_ledger(f"sqlite:///{tmp_path}/book.db") as ledger,
         closing(sqlite3.connect(tmp_path / "book.db", isolation_level=None)) as writer,
     ):
         writer.execute("BEGIN IMMEDIATE")
-        waits = threading.Event()
-
-        @event.listens_for(ledger._database.engine, "begin", insert=True)
-        def _begins(connection: Connection) -> None:
-            raw: Any = connection.connection.driver_connection
-            raw.set_trace_callback(lambda _: waits.set())  # called by SQLite, which then waits
-
-        def send(main: int) -> None:
-            waits.wait()
-            signal.pthread_kill(main, signal.SIGTERM)
-
-        threading.Thread(target=send, args=[threading.get_ident()]).start()
+        monkeypatch.setattr(connecting, "SQLITE_BUSY_SECONDS", 60)
+        monkeypatch.setattr(connecting, "_begin_immediate", try_to_begin)
         with stoppable() as stop, pytest.raises(Stopped):
             ledger.judge([accept(KEY)])
         assert stop.exit_code == 143
