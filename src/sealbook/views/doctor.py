@@ -15,7 +15,7 @@ from sealbook.book.checks import naming
 from sealbook.config import Settings, SourceSettings
 from sealbook.errors import SealbookError
 from sealbook.ledger.db import schema
-from sealbook.ledger.db.engine import ledger_exists
+from sealbook.ledger.db.connecting import ledger_exists
 from sealbook.ledger.health import LedgerHealth, Rights
 from sealbook.ledger.reader import open_ledger_reader
 from sealbook.model.keys import TOLERANCE
