@@ -20,9 +20,12 @@ from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.reader import LedgerReader, open_ledger_reader
 from sealbook.ledger.rollbacks import RollbackWriter
 from sealbook.ledger.runs import RunWriter
+from sealbook.ledger.schedule.following import WorkFollower
+from sealbook.ledger.schedule.scheduler import Scheduler
 from sealbook.ledger.states.overrides import OverrideWriter, RequeueResult
 from sealbook.ledger.states.verdicts import VerdictWriter
 from sealbook.model import PartitionKey, PartitionState, RunId, Verdict
+from sealbook.model.retry import RetryPolicies
 
 __all__ = [
     "Ledger",
@@ -38,17 +41,21 @@ __all__ = [
 class Ledger:
     """All ports on one database; hand a worker only the port of its role."""
 
-    def __init__(self, database: Database, given: Clock | None = None) -> None:
+    def __init__(
+        self, database: Database, given: Clock | None = None, retries: RetryPolicies | None = None
+    ) -> None:
         clock = LedgerClock(given)
+        follower = WorkFollower(retries)
         self._database = database
         self.reader = LedgerReader(database, clock)
-        self.verdicts = VerdictWriter(database, clock)
-        self.overrides = OverrideWriter(database, clock)
-        self.rollbacks = RollbackWriter(database, clock)
-        self.pointers = Pointers(database, clock)
+        self.verdicts = VerdictWriter(database, clock, follower)
+        self.overrides = OverrideWriter(database, clock, follower)
+        self.rollbacks = RollbackWriter(database, clock, follower)
+        self.pointers = Pointers(database, clock, follower)
         self.run_store = SqlRunStore(database, clock)
-        self.runs = RunWriter(database, clock)
+        self.runs = RunWriter(database, clock, follower)
         self.contracts = ContractWriter(database, clock)
+        self.scheduler = Scheduler(database, clock)
         self.state = self.reader.state
         self.states = self.reader.states
         self.status_counts = self.reader.status_counts
@@ -101,11 +108,14 @@ class Ledger:
         self.close()
 
 
-def open_ledger(url: str, *, migrate: bool = False, clock: Clock | None = None) -> Ledger:
+def open_ledger(
+    url: str, *, migrate: bool = False, clock: Clock | None = None, retries: RetryPolicies | None = None
+) -> Ledger:
     """Open `sqlite:///book.db` or `postgresql://…`.
 
     SQLite is migrated by itself. PostgreSQL is migrated when asked to be, and else refused if it is behind.
     `clock` takes the place of the ledger's own: the database's on PostgreSQL, this machine's on SQLite.
+    `retries` say when what fails is tried again.
     """
     database = Database(url)
     try:
@@ -116,7 +126,7 @@ def open_ledger(url: str, *, migrate: bool = False, clock: Clock | None = None) 
     except SealbookError:
         database.close()
         raise
-    return Ledger(database, clock)
+    return Ledger(database, clock, retries)
 
 
 def migrate(url: str) -> tuple[str | None, str]:

@@ -91,8 +91,9 @@ def find_ready(
 
 def _by_flow(rows: Sequence[Row[Any]]) -> dict[Flow, tuple[int, list[Ready]]]:
     flows: dict[Flow, tuple[int, list[Ready]]] = {}
-    for source, customer_id, pass_, *ready in rows:
-        flows.setdefault((source, customer_id), (pass_, []))[1].append(Ready(*ready))
+    for source, customer_id, pass_, priority, rank, place, requests in map(tuple, rows):
+        ready = flows.setdefault((source, customer_id), (pass_, []))[1]
+        ready.append(Ready(priority, rank, place, requests))
     return flows
 
 

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     Connection,
     Row,
     and_,
@@ -23,7 +24,6 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    text,
     tuple_,
     update,
 )
@@ -36,6 +36,7 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.db.types import UtcTimestamp
 from sealbook.ledger.schedule import budgets
+from sealbook.ledger.schedule.budgets import Scope
 from sealbook.ledger.schedule.finding import claim_rows, find_ready
 from sealbook.ledger.schedule.turns import Flow, LaneTurn, room, take_turns
 from sealbook.ledger.work.fences import encode_fences, held_rows
@@ -69,7 +70,7 @@ class Terms:
     shares: Mapping[Lane, int] = field(default_factory=lambda: DEFAULT_SHARES)
     weights: Mapping[Flow, int] = field(default_factory=dict)
     budgets: Mapping[str, int] = field(default_factory=dict)
-    expected: Mapping[budgets.Scope, int] = field(default_factory=dict)
+    expected: Mapping[Scope, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, values in (("share", self.shares), ("weight", self.weights)):
@@ -206,7 +207,7 @@ _KIND = {kind.value: kind for kind in WorkKind}
 
 
 def _claimed(row: Row[Any]) -> Claim:
-    *key, lane, kind, fence, run_id, cost, tries, plan_id = row
+    *key, lane, kind, fence, run_id, cost, tries, plan_id = tuple(row)
     requests = cost if kind == WorkKind.FETCH else 0
     return Claim(PartitionKey(*key), _LANE[lane], _KIND[kind], fence, run_id, requests, tries, plan_id)
 
@@ -221,9 +222,9 @@ def _move_on(
     update_rows(connection, lane_pass, turns, ("pass", "began", "clock"))
 
 
-def _requests(claims: Iterable[Claim]) -> dict[budgets.Scope, int]:
+def _requests(claims: Iterable[Claim]) -> dict[Scope, int]:
     """Add up what was claimed costs, by source and lane."""
-    requests: dict[budgets.Scope, int] = defaultdict(int)
+    requests: dict[Scope, int] = defaultdict(int)
     for claim in claims:
         requests[claim.key.source, claim.lane] += claim.requests
     return requests
@@ -232,7 +233,7 @@ def _requests(claims: Iterable[Claim]) -> dict[budgets.Scope, int]:
 def _why_none(connection: Connection, holder: str, terms: Terms, at: datetime, until: datetime) -> Claims:
     """Say why nothing could be claimed: something is ready, and gated; or nothing is, until a time."""
     mine = [work.c.lane.in_([lane.value for lane in terms.lanes]), work.c.source.in_(list(terms.sources))]
-    free = [*mine, text(FREE)]
+    free = [*mine, literal_column(FREE, Boolean)]
     gated, later, lapses = connection.execute(
         select(
             select(work.c.lane).where(*free, work.c.ready_at <= at).exists(),

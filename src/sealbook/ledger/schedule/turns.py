@@ -1,7 +1,7 @@
-"""Whose turn it is among what was found ready: lanes by their shares, within a lane customers by their weights.
+"""Whose turn it is among what was found ready: lanes by their shares, their customers by weights.
 
-The rules are those of `sealbook.model.shares`: the lowest pass is served, and goes up by what that costs. Here
-passes come from the ledger and go back to it, and a flow has only so much in it as one batch can need.
+The rules are those of `sealbook.model.shares`: the lowest pass is served, and goes up by what that costs.
+Here passes come from the ledger and go back to it, and a flow has as much in it as one batch can need.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.audit import check_author, log_override
 from sealbook.ledger.states.tables import OVERRIDDEN, attempt
+from sealbook.ledger.work.port import Follower
 from sealbook.model import PartitionKey, PartitionState, RunId, next_state
 from sealbook.model.keys import check_key
 from sealbook.model.partition_events import PartitionRequeued
@@ -41,9 +42,10 @@ class RequeueResult(NamedTuple):
 class OverrideWriter:
     """The port of audited control actions."""
 
-    def __init__(self, database: Database, clock: LedgerClock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, follower: Follower) -> None:
         self._database = database
         self._clock = clock
+        self._follower = follower
 
     def requeue(
         self,
@@ -89,6 +91,7 @@ class OverrideWriter:
                 for key in done
             ]
             append_new(connection, [fact.to_event() for fact in requeued], at)
+            self._follower.follow(connection, requeued, at)
             return [results[key] for key in chosen]
 
         return self._database.write(work)

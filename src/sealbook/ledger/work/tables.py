@@ -127,5 +127,5 @@ pause = Table(
     Column("reason", Text, nullable=False),
     CheckConstraint("cause IN ('operator', 'quota')", name="cause"),
 )
-"""What is not claimed for now, all of a source, or of a customer or a query of it; for good without `until`."""
+"""What is not claimed for now: a source, or a customer or a query of one; for good where `until` is null."""
 Index("pause_scope", *(pause.c[name] for name in ("source", "customer_id", "query_name")))

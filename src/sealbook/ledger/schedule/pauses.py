@@ -1,0 +1,62 @@
+"""Pauses: a source, or a customer or a query of one, of which nothing is claimed for now (R-CTL-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from sqlalchemy import Connection, delete, insert, or_, select
+
+from sealbook.ledger.work.tables import pause
+from sealbook.model.partition_events import PartitionFailed
+from sealbook.model.retry import RetryPolicies
+
+
+class PauseCause(StrEnum):
+    """Who paused: an operator, or a source that said that a quota is used up."""
+
+    OPERATOR = "operator"
+    QUOTA = "quota"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """All of a source, or what a customer has of it, or a query, or both."""
+
+    source: str
+    customer_id: str | None = None
+    query_name: str | None = None
+
+    def __str__(self) -> str:
+        return "/".join((self.source, self.customer_id or "*", self.query_name or "*"))
+
+
+def remove_pauses(connection: Connection, scope: Scope, cause: PauseCause | None = None) -> int:
+    """End the pauses of exactly this scope, or those of one cause, and return how many there were."""
+    same = [
+        pause.c[name].is_(None) if value is None else pause.c[name] == value
+        for name, value in (
+            ("source", scope.source),
+            ("customer_id", scope.customer_id),
+            ("query_name", scope.query_name),
+        )
+    ]
+    of_cause = [] if cause is None else [pause.c.cause == cause.value]
+    return len(connection.execute(delete(pause).where(*same, *of_cause).returning(pause.c.id)).all())
+
+
+def pause_for_quota(
+    connection: Connection, failures: Iterable[PartitionFailed], retries: RetryPolicies, at: datetime
+) -> None:
+    """Pause the accounts whose quota is used up, until the time that the source named."""
+    until: dict[Scope, tuple[datetime, str]] = {}
+    for failure in failures:
+        key = failure.key
+        wait = failure.retry_after or retries.of(key.source, key.query_name).backoff[0].total_seconds()
+        ends = (at + timedelta(seconds=wait), failure.error)
+        scope = Scope(key.source, key.customer_id)
+        until[scope] = max(ends, until.get(scope, ends))
+    for scope, (end, error) in until.items():
+        add_pause(connection, scope, PauseCause.QUOTA, until=end, at=at, actor=scope.source, reason=error)
