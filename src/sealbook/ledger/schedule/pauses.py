@@ -33,16 +33,59 @@ class Scope:
         return "/".join((self.source, self.customer_id or "*", self.query_name or "*"))
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A scope that waits: until when (for good if None), since when, who says so and why."""
+
+    id: int
+    scope: Scope
+    cause: PauseCause
+    until: datetime | None
+    since: datetime
+    actor: str
+    reason: str
+
+
+def read_pauses(connection: Connection, at: datetime) -> list[Pause]:
+    """Return the pauses that hold."""
+    query = select(pause).where(or_(pause.c.until.is_(None), pause.c.until > at)).order_by(pause.c.id)
+    return [
+        Pause(number, Scope(*scope), PauseCause(cause), until, since, actor, reason)
+        for number, *scope, cause, until, since, actor, reason in map(tuple, connection.execute(query))
+    ]
+
+
+def add_pause(
+    connection: Connection,
+    scope: Scope,
+    cause: PauseCause,
+    *,
+    until: datetime | None,
+    at: datetime,
+    actor: str,
+    reason: str,
+) -> None:
+    """Pause a scope, in the place of an earlier pause of it for the same cause."""
+    remove_pauses(connection, scope, cause)
+    connection.execute(
+        insert(pause).values(
+            source=scope.source,
+            customer_id=scope.customer_id,
+            query_name=scope.query_name,
+            cause=cause.value,
+            until=until,
+            since=at,
+            actor=actor,
+            reason=reason,
+        )
+    )
+
+
 def remove_pauses(connection: Connection, scope: Scope, cause: PauseCause | None = None) -> int:
     """End the pauses of exactly this scope, or those of one cause, and return how many there were."""
-    same = [
-        pause.c[name].is_(None) if value is None else pause.c[name] == value
-        for name, value in (
-            ("source", scope.source),
-            ("customer_id", scope.customer_id),
-            ("query_name", scope.query_name),
-        )
-    ]
+    names = ("source", "customer_id", "query_name")
+    values = (getattr(scope, name) for name in names)
+    same = [pause.c[name].is_not_distinct_from(value) for name, value in zip(names, values, strict=True)]
     of_cause = [] if cause is None else [pause.c.cause == cause.value]
     return len(connection.execute(delete(pause).where(*same, *of_cause).returning(pause.c.id)).all())
 
