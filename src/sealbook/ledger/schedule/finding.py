@@ -6,7 +6,7 @@ may have another row in it by then: so the claim checks once more that what it f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -21,8 +21,8 @@ from sealbook.ledger.schedule.turns import Flow, Ready
 from sealbook.ledger.work.tables import FREE, work
 from sealbook.model.work import Lane
 
-OF_A_FLOW = 4
-"""How many rows of one flow are looked at first: a batch is shared by many flows if there are so many."""
+_HELPING = 128
+"""Of so many rows in a batch, a flow is looked at for one more at first."""
 
 _ANY_COST = 2_147_483_647
 
@@ -45,8 +45,8 @@ _ON_POSTGRESQL = """
                CASE WHEN w.kind = 'fetch' THEN w.cost ELSE 0 END AS requests
         FROM work AS w WHERE {of_flow} ORDER BY w.priority, w.rank LIMIT :each
     ) AS w
-    WHERE f.lane = :lane AND f.source = :source AND {open}
-    ORDER BY f.pass, f.customer_id LIMIT :rows
+    WHERE f.lane = :lane AND f.source = :source AND {open} AND {chosen}
+    ORDER BY f.pass, f.customer_id, w.priority, w.rank LIMIT :rows
 """
 _ON_SQLITE = """
     SELECT f.source, f.customer_id, f.pass, w.priority, w.rank, w.rowid AS place,
@@ -54,8 +54,8 @@ _ON_SQLITE = """
     FROM flow_pass AS f CROSS JOIN work AS w ON w.rowid IN (
         SELECT x.rowid FROM work AS x WHERE {of_flow} ORDER BY x.priority, x.rank LIMIT :each
     )
-    WHERE f.lane = :lane AND f.source = :source AND {open}
-    ORDER BY f.pass, f.customer_id LIMIT :rows
+    WHERE f.lane = :lane AND f.source = :source AND {open} AND {chosen}
+    ORDER BY f.pass, f.customer_id, w.priority, w.rank LIMIT :rows
 """
 
 
@@ -66,26 +66,40 @@ def find_ready(
     limit: int,
     at: datetime,
     *,
-    room: int | None = None,
-    pauses: bool = True,
+    weights: Mapping[str, int],
+    room: int | None,
+    pauses: bool,
 ) -> dict[Flow, tuple[int, list[Ready]]]:
-    """Return what is ready of a lane's flows, those with the lowest passes first, as much as is needed.
+    """Return what is ready of a lane's flows, the lowest passes first, as much as a batch can need.
 
-    Nothing of it costs more than there is room for. `pauses` says that there are any to look out for.
+    Nothing of it costs more than there is room for. `weights` are those of customers that have another than
+    one; `pauses` says that there are any to look out for.
     """
-    given = {
+    asked = {
         "lane": lane.value,
         "source": source,
         "at": at,
         "room": _ANY_COST if room is None else room,
     }
-    query = _finding(connection.dialect.name, pauses, asking=room != 0)
-    rows = connection.execute(query, {**given, "each": OF_A_FLOW, "rows": limit}).all()
-    flows = _by_flow(rows)
-    if len(rows) < limit and any(len(found) == OF_A_FLOW for _, found in flows.values()):
-        # So few flows that one batch needs more of each.
-        more = {**given, "each": limit, "rows": limit * len(flows)}
-        flows = _by_flow(connection.execute(query, more).all())
+    dialect, asking = connection.dialect.name, room != 0
+
+    def find(each: int, rows: int, customers: Iterable[str] | None = None) -> list[Row[Any]]:
+        query = _finding(dialect, pauses, asking, chosen=customers is not None)
+        chosen = {} if customers is None else {"customers": _as_list(dialect, customers)}
+        return list(connection.execute(query, {**asked, **chosen, "each": each, "rows": rows}).all())
+
+    # So many of each flow at first: small batches go round one by one, large ones in larger helpings.
+    each = 1 + limit // _HELPING
+    found = find(each, limit)
+    flows = _by_flow(found)
+    while len(found) < limit and each < limit and any(len(ready) == each for _, ready in flows.values()):
+        each = min(4 * each, limit)  # few flows, of which a batch needs more
+        found = find(each, limit * len(flows))
+        flows = _by_flow(found)
+    if weights and flows:
+        # Whoever has more weight than others may be served more often than they in one batch.
+        more = min(limit, each * max(weights.values()))
+        flows |= _by_flow(find(more, more * len(weights), weights))
     return flows
 
 
@@ -98,14 +112,30 @@ def _by_flow(rows: Sequence[Row[Any]]) -> dict[Flow, tuple[int, list[Ready]]]:
 
 
 @cache
-def _finding(dialect: str, pauses: bool, asking: bool) -> TextClause:
+def _finding(dialect: str, pauses: bool, asking: bool, chosen: bool) -> TextClause:
     within, query = ("w", _ON_POSTGRESQL) if dialect == "postgresql" else ("x", _ON_SQLITE)
     # Without room, an index of its own has what asks nothing: it may stand behind any number of others.
     of_flow = [_OF_FLOW, _FITS if asking else _ASKS_NOTHING, *([_QUERY_OPEN] if pauses else [])]
     filled = query.format(
-        of_flow=" AND ".join(of_flow).format(w=within), open=_FLOW_OPEN if pauses else "TRUE"
+        of_flow=" AND ".join(of_flow).format(w=within),
+        open=_FLOW_OPEN if pauses else "TRUE",
+        chosen=_CHOSEN[dialect] if chosen else "TRUE",
     )
-    return text(filled).bindparams(bindparam("at", type_=UtcTimestamp))
+    types = [bindparam("at", type_=UtcTimestamp)]
+    if chosen and dialect == "postgresql":
+        types.append(bindparam("customers", type_=ARRAY(Text)))
+    return text(filled).bindparams(*types)
+
+
+_CHOSEN = {
+    "postgresql": "f.customer_id = ANY(:customers)",
+    "sqlite": "f.customer_id IN (SELECT value FROM json_each(:customers))",
+}
+
+
+def _as_list(dialect: str, values: Iterable[object]) -> object:
+    """Return a parameter that has many values."""
+    return list(values) if dialect == "postgresql" else json_text(list(values))
 
 
 def claim_rows(
@@ -113,9 +143,9 @@ def claim_rows(
 ) -> Sequence[Row[Any]]:
     """Claim those of some rows that nobody else is just writing, each under a higher fence; return them."""
     values = {"holder": holder, "at": at, "until": until, "stamp": microseconds(at)}
-    if connection.dialect.name == "postgresql":
-        return connection.execute(_CLAIM_ON_POSTGRESQL, {**values, "places": list(places)}).all()
-    return connection.execute(_CLAIM_ON_SQLITE, {**values, "places": json_text(places)}).all()
+    dialect = connection.dialect.name
+    claim = _CLAIM_ON_POSTGRESQL if dialect == "postgresql" else _CLAIM_ON_SQLITE
+    return connection.execute(claim, {**values, "places": _as_list(dialect, places)}).all()
 
 
 _SET = """UPDATE work SET holder = :holder, claimed_at = :at, expires_at = :until,

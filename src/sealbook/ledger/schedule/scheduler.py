@@ -78,6 +78,10 @@ class Terms:
                 if value < 1:
                     raise InvalidInput.of(f"{name} of {each}", value, "a whole number from 1")
 
+    def weights_of(self, source: str) -> dict[str, int]:
+        """Return the weights of a source's customers that weigh more than one."""
+        return {name: weight for (of, name), weight in self.weights.items() if of == source and weight > 1}
+
 
 class Scheduler:
     """The port of whoever works on what is open."""
@@ -139,7 +143,14 @@ class Scheduler:
                 if paused is None or source not in paused:
                     room_left = room(left[source], lane) if source in left else None
                     turn.flows |= find_ready(
-                        connection, lane, source, limit, at, room=room_left, pauses=paused is not None
+                        connection,
+                        lane,
+                        source,
+                        limit,
+                        at,
+                        weights=terms.weights_of(source),
+                        room=room_left,
+                        pauses=paused is not None,
                     )
         turns = take_turns(lanes, limit, terms.weights, left)
         if not turns.places:

@@ -42,8 +42,12 @@ reservation = Table(
     Column("requests", BigInteger, nullable=False),
     Column("holder", Text, nullable=False),
     Column("expires_at", UtcTimestamp, nullable=False),
+    sqlite_autoincrement=True,
 )
-"""Requests that a claim has reserved: a row goes when it is settled, or has run out and counts as spent."""
+"""Requests that a claim has reserved: a row goes when it is settled, or has run out and counts as spent.
+
+No id is used twice: who settles late must not settle what is another's.
+"""
 
 rate_share = Table(
     "rate_share",
@@ -74,6 +78,7 @@ plan = Table(
     Column("carried_out_at", UtcTimestamp),
     Column("ended_at", UtcTimestamp),
     CheckConstraint("state IN ('previewed', 'open', 'paused', 'cancelled', 'done')", name="state"),
+    sqlite_autoincrement=True,
 )
 """What an operator's action would do or did; `items` are its partitions, each as it was found, compressed."""
 Index(

@@ -137,6 +137,7 @@ def _create_budgets() -> None:
         sa.Column("holder", sa.Text, nullable=False),
         sa.Column("expires_at", TIME, nullable=False),
         sa.PrimaryKeyConstraint("id", name="reservation_pkey"),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "rate_share",
@@ -169,6 +170,7 @@ def _create_plans() -> None:
         sa.CheckConstraint(
             "state IN ('previewed', 'open', 'paused', 'cancelled', 'done')", name="plan_state"
         ),
+        sqlite_autoincrement=True,
     )
     named = sa.text("state IN ('open', 'paused')")
     op.create_index("plan_name", "plan", ["name"], unique=True, sqlite_where=named, postgresql_where=named)
