@@ -161,8 +161,9 @@ class Loading:
         if earlier is not None and earlier.digest != digest:
             yield self._failed(
                 order,
-                f"staged again it has digest {digest}, but was loaded before with {earlier.digest}: what writes"
-                " it, such as pyarrow, is another by now; load it with that of then, or fetch the partition again",
+                f"staged again it has digest {digest}, but was loaded before with {earlier.digest}:"
+                " what writes it, such as pyarrow, is another by now. Load it with that of then, or fetch the"
+                " partition again",
             )
             return
         staged = Staged(
