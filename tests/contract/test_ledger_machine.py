@@ -279,7 +279,7 @@ def test_any_history(new_ledger_url: Callable[[], str], request: pytest.FixtureR
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=40 if on_sqlite else 20,
+            max_examples=120 if on_sqlite else 30,
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
