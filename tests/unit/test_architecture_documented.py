@@ -17,7 +17,7 @@ WORDS = re.findall(r"^\*\*(.+?)\*\*", (DOCS / "glossary.md").read_text("utf-8"),
 
 
 def place(name: str) -> str:
-    """Name a part of the package as the page does: `ledger/`, `book.py`, or `__init__.py` for the root."""
+    """Name a part of the package as the page does: `ledger/`, `errors.py`, or `__init__.py` for the root."""
     if (PACKAGE / name).is_dir():
         return f"{name}/"
     return f"{name}.py" if (PACKAGE / f"{name}.py").is_file() else "__init__.py"

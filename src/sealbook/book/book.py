@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Generator, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Generator
 from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from sealbook.config import Settings, SourceSettings, check_selection, find_query
-from sealbook.config.documents import error_in
-from sealbook.errors import ConfigError, InvalidInput, Permanent, Unwritable
+from sealbook.book.checks import check_columns, check_raw, check_warehouse
+from sealbook.book.reader import BookReader, Readable
+from sealbook.errors import InvalidInput
 from sealbook.model.keys import check_key
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
-    from datetime import date
-
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
     from sealbook.extract.extraction import Extraction
     from sealbook.extract.plan import ExtractPlan
     from sealbook.extract.results import Extracted, ExtractOutcome
@@ -30,184 +21,14 @@ if TYPE_CHECKING:
     from sealbook.load.loader import LoadPlan
     from sealbook.load.results import Loaded, LoadOutcome
     from sealbook.model import PartitionKey, RunId
-    from sealbook.model.contract import Query
-    from sealbook.model.publication import Coverage
     from sealbook.pipeline import Pipeline, RunOutcome, StageBatch
-    from sealbook.raw import RawReader
-    from sealbook.read.plan import ReadPlan
     from sealbook.validate.plan import ValidatePlan, Which
     from sealbook.validate.results import Result, ValidateOutcome
 
 EVERYTHING = Selection()
 
 
-class _Readable(ABC):
-    """What both sides of a book have: settings, raw partitions, Spark, and what is published."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-
-    @property
-    @abstractmethod
-    def _reads(self) -> LedgerReader: ...
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close what was opened."""
-
-    @cached_property
-    def raw(self) -> RawReader:
-        """The sealed raw partitions."""
-        from sealbook.raw import RawReader
-
-        return RawReader.open(self.settings.raw)
-
-    @cached_property
-    def spark(self) -> SparkSession:
-        """The Spark session of this process."""
-        from sealbook.spark.session import spark_session
-
-        return spark_session(self.settings.spark)
-
-    @property
-    def queries(self) -> list[Query]:
-        """Every configured query."""
-        return [query for source in self.settings.sources.values() for query in source.queries.values()]
-
-    def check(self, selection: Selection) -> None:
-        """Refuse names that are neither configured nor known to the ledger."""
-        check_selection(self.settings.sources, selection, self._knows)
-
-    def _knows(self, what: str, name: str) -> bool:
-        return self._reads.knows(**{what: name})
-
-    def read(
-        self,
-        query_name: str,
-        *,
-        spark: SparkSession | None = None,
-        source: str | None = None,
-        columns: Iterable[str] | None = None,
-        scan: str = "auto",
-        customers: str | Collection[str] | None = None,
-        since: date | str | None = None,
-        until: date | str | None = None,
-        runs: str | Collection[str] | None = None,
-        strict: bool = False,
-        cut: str | None = None,
-    ) -> DataFrame:
-        """Return what is published of a query as a Spark DataFrame, as of now or of a cut (R-CON-1).
-
-        `strict` leaves out what is behind; `cut` is a token; a `scan` is chosen by itself.
-        """
-        from sealbook.read.frame import read_frame
-
-        chosen = Selection(customers=customers, since=since, until=until, runs=runs)
-        plan = self._plan_read(query_name, source, chosen, columns, strict=strict, cut=cut)
-        return read_frame(spark or self.spark, self.settings.warehouse, plan, scan)
-
-    def table(
-        self,
-        query_name: str,
-        *,
-        source: str | None = None,
-        columns: Iterable[str] | None = None,
-        customers: str | Collection[str] | None = None,
-        since: date | str | None = None,
-        until: date | str | None = None,
-        runs: str | Collection[str] | None = None,
-        strict: bool = False,
-        cut: str | None = None,
-    ) -> pa.Table:
-        """Return the same as an Arrow table, without Spark."""
-        from sealbook.read.table import read_table
-        from sealbook.warehouse.part_files import PartFiles
-
-        chosen = Selection(customers=customers, since=since, until=until, runs=runs)
-        plan = self._plan_read(query_name, source, chosen, columns, strict=strict, cut=cut)
-        return read_table(PartFiles(self.settings.warehouse), plan)
-
-    def sql(self, text: str, *, strict: bool = False, cut: str | None = None) -> pa.Table:
-        """Answer a question in SQL, in which every configured query is a table, without Spark."""
-        from sealbook.read.sql import run_sql
-        from sealbook.warehouse.part_files import PartFiles
-
-        files = PartFiles(self.settings.warehouse)
-        return run_sql(text, self._reads.pointers, self._recorded_sources(), files, strict=strict, cut=cut)
-
-    def coverage(
-        self,
-        query_name: str,
-        *,
-        source: str | None = None,
-        customers: str | Collection[str] | None = None,
-        since: date | str | None = None,
-        until: date | str | None = None,
-        strict: bool = False,
-        cut: str | None = None,
-    ) -> list[Coverage]:
-        """Say of every partition of a query what a read gets of it, and why not more (R-CON-3).
-
-        By default: all customers, from the first day to the last that the ledger knows.
-        """
-        from sealbook.status.coverage import coverage_of
-
-        query = find_query(self.settings.sources, query_name, source)
-        chosen = Selection(
-            source=query.source, customers=customers, queries=query_name, since=since, until=until
-        )
-        settings = self.settings.sources[query.source]
-        return list(coverage_of(self._reads, settings, query, chosen, strict=strict, cut=cut))
-
-    def _recorded_sources(self) -> dict[str, SourceSettings]:
-        """Return the sources with the contracts by which accepted runs are read (R-WH-7)."""
-        as_recorded = self._reads.contracts.as_recorded
-        return {
-            name: replace(each, queries={query.name: as_recorded(query) for query in each.queries.values()})
-            for name, each in self.settings.sources.items()
-        }
-
-    def _plan_read(
-        self,
-        query_name: str,
-        source: str | None,
-        selection: Selection,
-        columns: Iterable[str] | None,
-        *,
-        strict: bool,
-        cut: str | None,
-    ) -> ReadPlan:
-        from sealbook.read.plan import plan_read
-
-        query = self._reads.contracts.as_recorded(find_query(self.settings.sources, query_name, source))
-        return plan_read(self._reads.pointers, query, selection, columns=columns, strict=strict, cut=cut)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class BookReader(_Readable):
-    """The side of a book that cannot write: hand this to pages and consumers."""
-
-    def __init__(self, settings: Settings, ledger: LedgerReader) -> None:
-        super().__init__(settings)
-        self.ledger = ledger
-
-    @property
-    def _reads(self) -> LedgerReader:
-        return self.ledger
-
-    def close(self) -> None:
-        """Close the ledger."""
-        self.ledger.close()
-
-
-class Book(_Readable):
+class Book(Readable):
     """A configured book. Use it as a context manager, or close it."""
 
     @cached_property
@@ -287,15 +108,14 @@ class Book(_Readable):
         from sealbook.raw import RawStore
 
         plan = self.extraction.plan(selection)
-        with self._place("raw"):
-            RawStore.open(self.settings.raw).check()
+        check_raw(self.settings, lambda: RawStore.open(self.settings.raw))
         self._check_columns(selection)
         return plan
 
     def plan_run(self, selection: Selection) -> ExtractPlan:
         """Do the same for a run through all stages, which needs the warehouse too."""
         plan = self.plan_extract(selection)
-        self._check_warehouse()
+        check_warehouse(self.settings)
         return plan
 
     def plan_validate(
@@ -308,7 +128,7 @@ class Book(_Readable):
             raise InvalidInput.of("which", which, f"one of {', '.join(Which)}")
         self.check(selection)
         self._check_columns(selection)
-        self._check_raw()
+        check_raw(self.settings, lambda: self.raw)
         return self.pipeline.validator.plan(selection, Which(which), dry_run=dry_run)
 
     def plan_load(self, selection: Selection, *, rebuild: bool = False, full: bool = False) -> LoadPlan:
@@ -317,40 +137,13 @@ class Book(_Readable):
         self._check_columns(selection)
         plan = self.pipeline.loader.plan(selection, rebuild=rebuild, full=full)
         if plan.runs or plan.rebuild:
-            self._check_raw()
-            self._check_warehouse()
+            check_raw(self.settings, lambda: self.raw)
+            check_warehouse(self.settings)
         return plan
 
     def _check_columns(self, selection: Selection) -> None:
-        """Refuse columns that were changed under a schema_version that has accepted runs (R-WH-7)."""
-        from sealbook.validate.contracts import column_errors
-
-        for query in self.queries if self._has_ledger else ():
-            if selection.has_query(query.source, query.name):
-                for error in column_errors(self._reads.contracts, query):
-                    raise error
-
-    def _check_raw(self) -> None:
-        with self._place("raw"):
-            self.raw.check()
-
-    def _check_warehouse(self) -> None:
-        from sealbook.warehouse.store import ArtifactStore
-
-        with self._place("warehouse"):
-            ArtifactStore.open(self.settings.warehouse).check(writing=False)
-
-    @contextmanager
-    def _place(self, field: str) -> Iterator[None]:
-        """Name the line of the settings in what is wrong with a place; to be full is not wrong."""
-        try:
-            yield
-        except Unwritable:
-            raise
-        except (ConfigError, Permanent) as error:
-            if self.settings.file is None:
-                raise ConfigError(f"{field}: {error}", remedy=error.remedy) from error
-            raise error_in(self.settings.file, (field,), str(error), remedy=error.remedy) from error
+        if self._has_ledger:
+            check_columns(self._reads.contracts, self.queries, selection)
 
     def extract(self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None) -> ExtractOutcome:
         """Fetch every partition that is configured and chosen, and seal it as part of one run."""
