@@ -10,6 +10,7 @@ from pathlib import Path
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.contract import Query
 from sealbook.model.freshness import Freshness
+from sealbook.model.scope import DEFAULT, Scope
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Account, Asset, AssetName
 
@@ -94,10 +95,15 @@ class Settings:
     sources: Mapping[str, SourceSettings]
     spark: SparkSettings
     retention: RetentionSettings = RetentionSettings()
-    tenant: str = "default"
-    workspace: str = "default"
+    tenant: str = DEFAULT
+    workspace: str = DEFAULT
     file: Path | None = None
     """Where all this was read, for errors found later."""
+
+    @property
+    def scope(self) -> Scope:
+        """Whose partitions the book is of."""
+        return Scope(self.tenant, self.workspace)
 
 
 def configured(sources: Mapping[str, SourceSettings], selection: Selection) -> list[Selection]:
