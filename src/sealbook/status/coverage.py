@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import date, datetime
+from datetime import datetime, timedelta
 
 from sealbook.ledger.pointers.published import unknown_cut
 from sealbook.ledger.reader import LedgerReader
@@ -11,6 +11,8 @@ from sealbook.model.publication import Coverage, CoverageKind
 from sealbook.model.selection import Extent, Selection
 from sealbook.model.universe import AssetName, Days, Universe
 from sealbook.status.failures import with_failures
+
+_DAY = timedelta(days=1)
 
 
 def coverage_of(
@@ -29,9 +31,9 @@ def coverage_of(
     """
     now = ledger.now() if cut is None else _made_at(ledger, cut)
     due = {
-        customer_id: days
-        for customer_id, account in universe.accounts.get(asset.source, {}).items()
-        if (days := universe.due_days(asset, account, now)) is not None
+        account.customer_id: universe.due_days(asset, account, now) or (days[0], days[0] - _DAY)
+        for account in universe.accounts.get(asset.source, {}).values()
+        if (days := universe.days(asset, account)) is not None
     }
     customers, since, until = selection.customers, selection.since, selection.until
     if customers is None or since is None or until is None:
@@ -55,24 +57,22 @@ def coverage_of(
         )
         failures = with_failures(found, ledger.partition_log.last_failures(chosen))
         found = (each if failure is None else each.after(failure) for each, failure in failures)
-    return _expected(found, universe, due, whole_span=selection.until is not None)
+    return _expected(found, universe, due, not_due=selection.until is not None)
 
 
 def _expected(
-    found: Iterable[Coverage], universe: Universe, due: dict[str, Days], *, whole_span: bool
+    found: Iterable[Coverage], universe: Universe, due: dict[str, Days], *, not_due: bool
 ) -> Iterator[Coverage]:
-    """Leave out what nobody has attempted or expects, and tell what is not due from what is missing."""
-    none: Days = date.max, date.min
+    """Leave out what nobody has attempted or expects, and tell what is `not_due` from what is missing."""
     for each in found:
-        if each.kind is CoverageKind.MISSING:
-            first, last = due.get(each.customer_id, none)
-            if not first <= each.logical_date <= last:
-                from_when = universe.due_at(each) if whole_span else None
-                if from_when is not None:
-                    why = f"it is due from {from_when:%Y-%m-%d %H:%M} UTC on"
-                    yield each._replace(kind=CoverageKind.NOT_DUE, why=why)
-                continue
-        yield each
+        if each.kind is not CoverageKind.MISSING:
+            yield each
+        elif (days := due.get(each.customer_id)) is not None and each.logical_date >= days[0]:
+            if each.logical_date <= days[1]:
+                yield each
+            elif not_due and (from_when := universe.due_at(each)) is not None:
+                why = f"it is due from {from_when:%Y-%m-%d %H:%M} UTC on"
+                yield each._replace(kind=CoverageKind.NOT_DUE, why=why)
 
 
 def _made_at(ledger: LedgerReader, token: str) -> datetime:
