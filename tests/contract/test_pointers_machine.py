@@ -206,6 +206,14 @@ class PointerMachine(RuleBasedStateMachine):
         self.ledger._database.write(work)
         self.lost |= keys
 
+    @rule(key=st.sampled_from(KEYS))
+    def demote_without_a_note(self, key: PartitionKey) -> None:
+        """What a cut, a full plan and a full load must find all the same."""
+        authority = self.authorities().get(key)
+        if authority is not None:
+            self.judge(key, int(authority.run_id), False)
+            self.lose_notes({key})
+
     @rule()
     def load_in_full(self) -> None:
         """R-WH-8: whatever was lost, afterwards all that can be published is, and nothing else."""
