@@ -161,7 +161,7 @@ def test_a_fence_rises_though_the_row_was_gone(ledger: Ledger, clock: SetClock) 
 
 def test_a_fence_rises_though_the_clock_went_back(ledger: Ledger, clock: SetClock) -> None:
     open_work(ledger, [work_of(key_of("a"), ready_at=NOW - timedelta(days=9))])
-    fences = []
+    fences: list[int] = []
     for _ in range(3):
         claims = ledger.scheduler.claim("ann", TERMS, limit=1)
         fences += claims.fences.values()

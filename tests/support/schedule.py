@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 
+from sqlalchemy import select
+
 from sealbook.ledger import Ledger
 from sealbook.ledger.work import rows as work_rows
 from sealbook.ledger.work.rows import OpenWork
+from sealbook.ledger.work.tables import work
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.work import Lane, Work, WorkKind
 
@@ -56,5 +59,5 @@ def open_work(ledger: Ledger, rows: Iterable[OpenWork]) -> None:
 def work_in(ledger: Ledger) -> dict[PartitionKey, OpenWork]:
     """Return all that is open."""
     with ledger._database.read() as connection:
-        rows = connection.execute(work_rows.work.select()).all()
+        rows = connection.execute(select(work)).all()
     return {each.key: each for each in map(work_rows.read_row, rows)}

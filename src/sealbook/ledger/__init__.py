@@ -15,7 +15,7 @@ from sealbook.ledger.db import schema
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.connecting import ledger_exists
 from sealbook.ledger.db.engine import Database
-from sealbook.ledger.events import SqlRunStore
+from sealbook.ledger.events import Projector, Projectors, SqlRunStore
 from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.reader import LedgerReader, open_ledger_reader
 from sealbook.ledger.rollbacks import RollbackWriter
@@ -24,8 +24,10 @@ from sealbook.ledger.schedule.following import WorkFollower
 from sealbook.ledger.schedule.scheduler import Scheduler
 from sealbook.ledger.states.overrides import OverrideWriter, RequeueResult
 from sealbook.ledger.states.verdicts import VerdictWriter
+from sealbook.ledger.status import PartitionStatuses
 from sealbook.model import PartitionKey, PartitionState, RunId, Verdict
 from sealbook.model.retry import RetryPolicies
+from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
 __all__ = [
     "Ledger",
@@ -42,12 +44,18 @@ class Ledger:
     """All ports on one database; hand a worker only the port of its role."""
 
     def __init__(
-        self, database: Database, given: Clock | None = None, retries: RetryPolicies | None = None
+        self,
+        database: Database,
+        given: Clock | None = None,
+        scope: Scope = DEFAULT_SCOPE,
+        retries: RetryPolicies | None = None,
     ) -> None:
         clock = LedgerClock(given)
         follower = WorkFollower(retries)
         self._database = database
-        self.reader = LedgerReader(database, clock)
+        self._clock = clock
+        self._scope = scope
+        self.reader = LedgerReader(database, clock, scope)
         self.verdicts = VerdictWriter(database, clock, follower)
         self.overrides = OverrideWriter(database, clock, follower)
         self.rollbacks = RollbackWriter(database, clock, follower)
@@ -60,6 +68,14 @@ class Ledger:
         self.states = self.reader.states
         self.status_counts = self.reader.status_counts
         self.attempts = self.reader.attempts
+
+    def projector(self) -> Projectors:
+        """Return what takes the log into the snapshots of runs and the status of partitions."""
+        status = PartitionStatuses(self._scope)
+        return Projectors(
+            self.run_store,
+            [self.run_store.projector(), Projector(self._database, self.run_store, status, self._clock)],
+        )
 
     def open_run(self) -> RunId:
         """Open a run and return its id, newer than every run that the ledger knows (R-RUN-2)."""
@@ -109,13 +125,19 @@ class Ledger:
 
 
 def open_ledger(
-    url: str, *, migrate: bool = False, clock: Clock | None = None, retries: RetryPolicies | None = None
+    url: str,
+    *,
+    migrate: bool = False,
+    clock: Clock | None = None,
+    scope: Scope = DEFAULT_SCOPE,
+    retries: RetryPolicies | None = None,
 ) -> Ledger:
     """Open `sqlite:///book.db` or `postgresql://…`.
 
     SQLite is migrated by itself. PostgreSQL is migrated when asked to be, and else refused if it is behind.
     `clock` takes the place of the ledger's own: the database's on PostgreSQL, this machine's on SQLite.
-    `retries` say when what fails is tried again.
+    Runs that are opened belong to the `scope`, and so does the status of partitions that is told. `retries`
+    say when what fails is tried again.
     """
     database = Database(url)
     try:
@@ -126,7 +148,7 @@ def open_ledger(
     except SealbookError:
         database.close()
         raise
-    return Ledger(database, clock, retries)
+    return Ledger(database, clock, scope, retries)
 
 
 def migrate(url: str) -> tuple[str | None, str]:

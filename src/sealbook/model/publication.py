@@ -306,6 +306,7 @@ class CoverageKind(StrEnum):
     HIDDEN = "hidden"
     FAILED = "failed"
     MISSING = "missing"
+    NOT_DUE = "not_due"
 
 
 class Coverage(NamedTuple):

@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 
-from sqlalchemy import Connection, Executable, and_, case, literal, select
+from sqlalchemy import Connection, Executable, case, select
 
 from sealbook.ledger.db.bulk import given_rows
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.pointers.conditions import CURRENT, READABLE, pointer_of
+from sealbook.ledger.pointers.conditions import pointer_of
+from sealbook.ledger.pointers.coverage import AVAILABILITY
 from sealbook.ledger.pointers.tables import pointer
 from sealbook.ledger.schedule.pauses import pause_for_quota
 from sealbook.ledger.states.tables import partition_state
@@ -98,14 +99,9 @@ def _standings(connection: Connection, keys: Iterable[PartitionKey]) -> dict[Par
 @cache
 def _standing(dialect: str) -> Executable:
     asked = given_rows(dialect, [partition_state.c[name] for name in KEY])
-    availability = case(
-        (and_(READABLE, CURRENT), literal(Availability.PUBLISHED.value)),
-        (READABLE, literal(Availability.BEHIND.value)),
-        else_=literal(Availability.NONE.value),
-    )
     authority = case((partition_state.c.status == Status.SUCCESS.value, partition_state.c.current_run_id))
     return (
-        select(*(partition_state.c[name] for name in KEY), authority, availability)
+        select(*(partition_state.c[name] for name in KEY), authority, AVAILABILITY)
         .join(asked, same(partition_state, asked))
         .outerjoin(pointer, pointer_of(partition_state))
     )
