@@ -25,8 +25,8 @@ class Budget:
     sent in between, so no 24 hours have more than the limit, however long its sender takes.
 
     A lane has its share for itself, as far as it will ask for it within a day (`expect`; all of it, until
-    somebody knows better), and a fifth of it in any case. The others borrow the rest and no more: what is lent
-    is gone for a day. Where too much was lent, fresh work has what is left, then the next lane.
+    somebody knows better), and a fifth of it in any case. The others borrow the rest and no more: what is
+    lent is gone for a day. Where too much was lent, fresh work has what is left, then the next lane.
     """
 
     def __init__(self, limit: int, shares: Mapping[Lane, int] = DEFAULT_SHARES) -> None:
