@@ -36,7 +36,7 @@ class Book(Readable):
         """The state of every partition."""
         from sealbook.ledger import open_ledger
 
-        return open_ledger(self.settings.ledger)
+        return open_ledger(self.settings.ledger, scope=self.settings.scope)
 
     @property
     def _reads(self) -> LedgerReader:
@@ -115,7 +115,7 @@ class Book(Readable):
     def plan_run(self, selection: Selection) -> ExtractPlan:
         """Do the same for a run through all stages, which needs the warehouse too."""
         plan = self.plan_extract(selection)
-        check_warehouse(self.settings)
+        check_warehouse(self.settings, writing=True)
         return plan
 
     def plan_validate(
@@ -138,7 +138,7 @@ class Book(Readable):
         plan = self.pipeline.loader.plan(selection, rebuild=rebuild, full=full)
         if plan.runs or plan.rebuild:
             check_raw(self.settings, lambda: self.raw)
-            check_warehouse(self.settings)
+            check_warehouse(self.settings, writing=False)
         return plan
 
     def _check_columns(self, selection: Selection) -> None:
@@ -237,6 +237,10 @@ class Book(Readable):
             self.ledger.runs.end_runs([done.from_run_id])  # it may have waited to be loaded
             self.ledger.run_store.projector().catch_up()
         return done
+
+    def catch_up(self) -> None:
+        """Take the log into what runs and status are read from."""
+        self.ledger.projector().catch_up()
 
     def close(self) -> None:
         """Close what was opened; the book opens it again when asked to."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sealbook.ledger import LedgerReader
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
+    from sealbook.model.universe import Universe
     from sealbook.raw import RawReader
     from sealbook.read.plan import ReadPlan
 
@@ -34,6 +35,10 @@ class Readable(ABC):
     @property
     @abstractmethod
     def _reads(self) -> LedgerReader: ...
+
+    @abstractmethod
+    def catch_up(self) -> None:
+        """Take the log into what status is read from."""
 
     @abstractmethod
     def close(self) -> None:
@@ -132,16 +137,25 @@ class Readable(ABC):
     ) -> list[Coverage]:
         """Say of every partition of a query what a read gets of it, and why not more (R-CON-3).
 
-        By default: all customers, from the first day to the last that the ledger knows.
+        By default: all that are due, and others that the ledger knows. With `until`, days that are not due
+        yet, too.
         """
+        from sealbook.model.universe import AssetName
         from sealbook.status.coverage import coverage_of
 
+        self.catch_up()
         query = find_query(self.settings.sources, query_name, source)
         chosen = Selection(
             source=query.source, customers=customers, queries=query_name, since=since, until=until
         )
-        settings = self.settings.sources[query.source]
-        return list(coverage_of(self._reads, settings, query, chosen, strict=strict, cut=cut))
+        asset = AssetName(query.source, query.name)
+        return list(coverage_of(self._reads, self.universe(), asset, chosen, strict=strict, cut=cut))
+
+    def universe(self) -> Universe:
+        """Return which partitions there should be (R-PST-6)."""
+        from sealbook.status.universe import universe_of
+
+        return universe_of(self.settings.sources, self._reads.statuses.first_known())
 
     def _recorded_sources(self) -> dict[str, SourceSettings]:
         """Return the sources with the contracts by which accepted runs are read (R-WH-7)."""
@@ -185,6 +199,9 @@ class BookReader(Readable):
     @property
     def _reads(self) -> LedgerReader:
         return self.ledger
+
+    def catch_up(self) -> None:
+        """Do nothing: who cannot write reads what is projected; `ledger.statuses.lag()` says how far."""
 
     def close(self) -> None:
         """Close the ledger."""

@@ -56,7 +56,7 @@ def extract(
     from sealbook.views.sums import extract_reasons
 
     plan = book.plan_extract(selection)
-    approve(plan, yes=yes, force=force)
+    approve(plan, book.settings.sources, yes=yes, force=force)
     with uninterrupted():
         run = ctx.obj.run_id = run_id or book.pipeline.open_run()
     message(f"Run {run}: {counted(len(plan), 'partition')}")
@@ -71,7 +71,7 @@ def extract(
         message("Nothing was sealed. Try again as a new run.")
         raise typer.Exit(ExitCode.FAILED)
     if failed:
-        message(f"Some failed. To try them again: sealbook extract … --run-id {run}")
+        message(f"Some failed. To try them again: {ctx.obj.command_to_go_on()}")
         raise typer.Exit(ExitCode.DONE_IN_PART)
 
 

@@ -1,0 +1,200 @@
+"""Lines of partition status: those of rows, and those of partitions that nobody has touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, false, func, or_, select, true
+
+from sealbook.ledger.events.tables import run_head
+from sealbook.ledger.states.tables import validator
+from sealbook.ledger.status.asking import Asked, Series
+from sealbook.ledger.status.gathering import Changes, gathered, in_spans
+from sealbook.ledger.status.held import DISPLAYS, FAILED, REASONS, Held, Shape, hold, row
+from sealbook.ledger.status.rows import row_version
+from sealbook.ledger.status.tables import day_of, time_of
+from sealbook.model import PartitionKey, RunId
+from sealbook.model.display import Display
+from sealbook.model.expectations import Expectations
+from sealbook.model.partition_events import Stage
+from sealbook.model.staleness import StaleCode
+from sealbook.model.status import AttemptOutcome, Availability
+from sealbook.model.status_line import StatusFilter, StatusLine
+from sealbook.model.universe import AssetName
+
+_materialized_run, _attempt_run = run_head.alias("materialized_run"), run_head.alias("attempt_run")
+_validator = validator.alias("accepting")
+
+
+def known_lines(connection: Connection, asked: Asked, where: StatusFilter) -> Iterator[StatusLine]:
+    """Yield the lines of rows that are asked for, in no order."""
+    names = {each.number: each.name for each in asked.series if each.number is not None}
+    if not names:
+        return
+    dialect = connection.dialect.name
+    changes = Changes(connection, asked)
+    parameters = asked.parameters(dialect) | gathered(connection, asked)
+    for found in connection.execute(_query(dialect, asked.shape, where), parameters).all():
+        source, customer_id, query_name = names[found.series_id]
+        key = PartitionKey(source, customer_id, query_name, day_of(found.day))
+        yield _line(key, found, asked.expectations, changes)
+
+
+def missing_lines(connection: Connection, asked: Asked) -> Iterator[StatusLine]:
+    """Yield the lines of partitions that are due and that nobody has touched, in no order."""
+    for each, known in _gaps(connection, asked):
+        for day in each.due:
+            if day not in known:
+                yield untouched_line(_key(each, day), asked.expectations)
+
+
+def untouched_line(key: PartitionKey, expectations: Expectations) -> StatusLine:
+    """Return the line of a partition that has no row."""
+    expected, due = expectations.universe.expects(key), expectations.is_due(key)
+    return StatusLine(
+        key=key,
+        last_materialization_run_id=None,
+        last_materialization_at=None,
+        last_materialization_code_version=None,
+        last_attempt_run_id=None,
+        last_attempt_at=None,
+        last_attempt_outcome=None,
+        last_attempt_stage=None,
+        stale_since=None,
+        stale_reason_code=None,
+        stale_reasons=(),
+        row_version=None,
+        availability=Availability.NONE,
+        display=Display.NEVER_MATERIALIZED,
+        expected=expected,
+        due=due,
+        provisional=expected and not due,
+        settled=False,
+        late=expectations.is_late(key, None),
+        attempted=False,
+    )
+
+
+@cache
+def _query(dialect: str, shape: Shape, where: StatusFilter) -> Select[Any]:
+    held = hold(dialect, shape)
+    source = (
+        held.source.outerjoin(_materialized_run, _materialized_run.c.number == row.materialized_run)
+        .outerjoin(_attempt_run, _attempt_run.c.number == row.attempt_run)
+        .outerjoin(_validator, _validator.c.id == row.validator_id)
+    )
+    return (
+        select(
+            row.series_id,
+            row.day,
+            _materialized_run.c.run_id.label("materialized_run_id"),
+            row.materialized_at,
+            _validator.c.contract_hash,
+            _attempt_run.c.run_id.label("attempt_run_id"),
+            row.attempt_at,
+            row.attempt_outcome,
+            row.attempt_stage,
+            row.changed_at,
+            row.changed_version,
+            row.availability,
+            *(func.coalesce(each, false()).label(REASONS[place]) for place, each in enumerate(held.reasons)),
+            held.display.label("display"),
+            held.upstream_changed_at.label("upstream_changed_at"),
+            held.expected.label("expected"),
+            held.due.label("due"),
+            held.settled.label("settled"),
+            held.late.label("late"),
+        )
+        .select_from(source)
+        .where(_taken(held, where))
+    )
+
+
+def _taken(held: Held, where: StatusFilter) -> ColumnElement[bool]:
+    """Say which rows a filter takes."""
+    if where.is_all:
+        return true()
+    never, good = DISPLAYS.index(Display.NEVER_MATERIALIZED), DISPLAYS.index(Display.MATERIALIZED)
+    taken: list[ColumnElement[bool]] = [false()]
+    if where.displays:
+        taken.append(held.display.in_([DISPLAYS.index(each) for each in where.displays]))
+    if where.stale:
+        taken.append(held.stale)
+    if where.failed:
+        taken.append(FAILED)
+    if where.attention:
+        taken.append(and_(held.expected, held.display != good, or_(held.due, held.display != never)))
+    return or_(*taken)
+
+
+def _line(key: PartitionKey, found: Row[Any], expectations: Expectations, changes: Changes) -> StatusLine:
+    reasons = tuple(code for code in REASONS if getattr(found, code))
+    return StatusLine(
+        key=key,
+        last_materialization_run_id=_run_id(found.materialized_run_id),
+        last_materialization_at=time_of(found.materialized_at),
+        last_materialization_code_version=found.contract_hash,
+        last_attempt_run_id=_run_id(found.attempt_run_id),
+        last_attempt_at=time_of(found.attempt_at),
+        last_attempt_outcome=None if found.attempt_outcome is None else AttemptOutcome(found.attempt_outcome),
+        last_attempt_stage=None if found.attempt_stage is None else Stage(found.attempt_stage),
+        stale_since=_since(key, reasons[0], found, expectations, changes) if reasons else None,
+        stale_reason_code=reasons[0] if reasons else None,
+        stale_reasons=reasons,
+        row_version=row_version(found.changed_at, found.changed_version),
+        availability=Availability(found.availability),
+        display=DISPLAYS[found.display],
+        expected=bool(found.expected),
+        due=bool(found.due),
+        provisional=bool(found.expected and not found.due),
+        settled=bool(found.settled),
+        late=bool(found.late),
+        attempted=True,
+    )
+
+
+def _since(
+    key: PartitionKey, main: StaleCode, found: Row[Any], expectations: Expectations, changes: Changes
+) -> datetime | None:
+    """Return since when the main reason holds."""
+    if main is StaleCode.FRESHNESS_POLICY:
+        deadline = expectations.deadline(key)
+        return None if deadline is None else deadline.at
+    if main is StaleCode.UPSTREAM_CHANGED:
+        upstreams = expectations.universe.assets[AssetName(key.source, key.query_name)].upstreams
+        gathered = (
+            changes.first_after(upstream, found.day, found.materialized_at)
+            for upstream in upstreams
+            if upstream.all_customers
+        )
+        return time_of(min(filter(None, (found.upstream_changed_at, *gathered))))
+    if main is StaleCode.CODE_CHANGED:
+        code = expectations.code(key)
+        return None if code is None else code.since
+    return time_of(found.materialized_at)
+
+
+def _run_id(text: str | None) -> RunId | None:
+    return None if text is None else RunId(text)
+
+
+def _key(series: Series, day: int) -> PartitionKey:
+    source, customer_id, query_name = series.name
+    return PartitionKey(source, customer_id, query_name, day_of(day))
+
+
+def _gaps(connection: Connection, asked: Asked) -> Iterator[tuple[Series, set[int]]]:
+    """Yield the series of which days that are due have no rows, and the days that have."""
+    due = [(each.number, each.due.start, each.due.stop - 1) for each in asked.series if each.due]
+    counts = select(row.series_id, func.count()).group_by(row.series_id)
+    known: dict[int | None, int] = dict(in_spans(connection, counts, due))
+    gaps = [each for each in asked.series if known.get(each.number, 0) < len(each.due)]
+    spans = [(each.number, each.due.start, each.due.stop - 1) for each in gaps]
+    days: dict[int | None, set[int]] = {}
+    for number, day in in_spans(connection, select(row.series_id, row.day), spans):
+        days.setdefault(number, set()).add(day)
+    for each in gaps:
+        yield each, days.get(each.number, set())
