@@ -87,7 +87,6 @@ def published(run: int, key: PartitionKey = KEY) -> PartitionPublished:
         record_count=10,
         bytes=100,
         digest="digest",
-        location="location",
     )
 
 

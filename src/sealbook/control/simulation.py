@@ -17,7 +17,7 @@ from sealbook.control.forecast import Forecast, Promise, busiest
 from sealbook.control.scenario import Rates, Scenario
 from sealbook.model.budget import Budget
 from sealbook.model.retry import Cause, Failing, RunNow, Stopped, Wait, decide
-from sealbook.model.shares import Flow, Shares
+from sealbook.model.shares import Flow, Shares, order_by
 from sealbook.model.universe import AssetName
 from sealbook.model.work import Lane
 
@@ -88,12 +88,9 @@ class _Simulation:
         index, day = divmod(partition, self.agenda.width)
         flow = self.flows[lane][index]
         if lane is Lane.FRESH:
-            order = -day
             self.promise.arrive(self.now)
-        else:
-            order = day if lane is Lane.BACKFILL else self.agenda.ready_at(partition)
         self.open[lane][flow.source] += 1
-        self.shares.add(flow, order, partition)
+        self.shares.add(flow, order_by(lane, day, self.agenda.ready_at(partition)), partition)
 
     def _claim(self) -> None:
         """Have every free worker take what is served next."""

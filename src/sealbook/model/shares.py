@@ -46,12 +46,14 @@ class Claimed(NamedTuple, Generic[T]):
 
 def order_of(lane: Lane, day: date, ready_at: datetime) -> int:
     """Return where work stands in its flow: fresh newest day first, backfill oldest first, else by time."""
-    match lane:
-        case Lane.FRESH:
-            return -day.toordinal()
-        case Lane.BACKFILL:
-            return day.toordinal()
-    return int(ready_at.timestamp() * 1_000_000)
+    return order_by(lane, day.toordinal(), int(ready_at.timestamp() * 1_000_000))
+
+
+def order_by(lane: Lane, day: int, ready_at: int) -> int:
+    """Return the same of numbers, whatever they count from."""
+    if lane is Lane.FRESH:
+        return -day
+    return day if lane is Lane.BACKFILL else ready_at
 
 
 def stride(cost: int, weight: int) -> int:
