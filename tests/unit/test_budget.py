@@ -32,21 +32,29 @@ def test_a_lane_borrows_what_others_will_not_ask_for() -> None:
     budget = Budget(400, EQUAL)
     budget.expect(Lane.FRESH, 30)
     budget.expect(Lane.RETRY, 0)
-    assert budget.room(Lane.BACKFILL, 0) == 270  # all but what is expected of fresh, and the share of refresh
-    spend(budget, Lane.BACKFILL, 270, 0)
-    assert budget.room(Lane.FRESH, 0) == 30
-    assert budget.room(Lane.REFRESH, 0) == 100
+    # All but what is expected of fresh work, a fifth of the share of retries, and the share of refreshes.
+    assert budget.room(Lane.BACKFILL, 0) == 400 - 30 - 20 - 100
+    spend(budget, Lane.BACKFILL, 250, 0)
+    assert [budget.room(lane, 0) for lane in Lane] == [30, 20, 100, 0]
     spend(budget, Lane.FRESH, 30, 0)
     assert budget.room(Lane.FRESH, 0) == 0
 
 
-def test_what_a_lane_has_spent_is_not_kept_for_it_once_more() -> None:
+def test_what_a_lane_has_asked_for_is_not_kept_for_it_once_more() -> None:
     budget = Budget(400, EQUAL)
-    for lane in (Lane.RETRY, Lane.REFRESH):
-        budget.expect(lane, 0)
     budget.expect(Lane.FRESH, 30)
     spend(budget, Lane.FRESH, 20, 0)
-    assert budget.room(Lane.BACKFILL, 0) == 400 - 20 - 10
+    assert budget.room(Lane.BACKFILL, 0) == 400 - 20 - 10 - 100 - 100
+
+
+def test_where_too_much_was_lent_fresh_work_has_what_is_left() -> None:
+    budget = Budget(400, EQUAL)
+    for lane in Lane:
+        budget.expect(lane, 0)
+    spend(budget, Lane.BACKFILL, 340, 0)
+    for lane in Lane:
+        budget.expect(lane, 50)
+    assert [budget.room(lane, 0) for lane in Lane] == [50, 10, 0, 0]
 
 
 def test_more_is_never_expected_of_a_lane_than_its_share() -> None:

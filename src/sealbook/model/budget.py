@@ -14,6 +14,9 @@ WINDOW = 86_400
 BUCKET = 300
 """Seconds that are counted together: all of them count until the last has left the window."""
 
+_UNFORESEEN = 5
+"""One part in so many of a share is kept for what nobody expects, such as the failures to come."""
+
 
 class Budget:
     """The requests of one source: reserved before they are sent, then spent or given back. Times in seconds.
@@ -22,7 +25,8 @@ class Budget:
     sent in between, so no 24 hours have more than the limit, however long its sender takes.
 
     A lane has its share for itself, as far as it will ask for it within a day (`expect`; all of it, until
-    somebody knows better). The others borrow the rest and no more: what is lent is gone for a day.
+    somebody knows better), and a fifth of it in any case. The others borrow the rest and no more: what is
+    lent is gone for a day. Where too much was lent, fresh work has what is left, then the next lane.
     """
 
     def __init__(self, limit: int, shares: Mapping[Lane, int] = DEFAULT_SHARES) -> None:
@@ -32,7 +36,7 @@ class Budget:
         total = sum(shares.values())
         self.limit = limit
         self._shares = {lane: limit * shares[lane] // total for lane in Lane}
-        self._expected = dict(self._shares)
+        self._expected = dict.fromkeys(Lane, limit)
         self._used = dict.fromkeys(Lane, 0)
         """Reserved and spent."""
         self._total = 0
@@ -40,24 +44,31 @@ class Budget:
         """By bucket, oldest first."""
 
     def expect(self, lane: Lane, requests: int) -> None:
-        """Note how many requests a lane will ask for within a day, those of the last day included."""
-        self._expected[lane] = min(requests, self._shares[lane])
+        """Note how many requests a lane will still ask for within a day: what is open and what is coming."""
+        self._expected[lane] = requests
 
     def room(self, lane: Lane, at: int) -> int:
         """Return how many requests a lane may reserve."""
         self._forget(at)
         left = self.limit - self._total
-        used = self._used
-        unneeded = left
-        for other, expected in self._expected.items():
-            if other is not lane and expected > used[other]:
-                unneeded -= expected - used[other]
-        return min(left, max(self._expected[lane] - used[lane], unneeded))
+        if left <= 0:
+            return 0
+        before = other = own = 0
+        for each, expected in self._expected.items():
+            share, used = self._shares[each], self._used[each]
+            kept = max(min(expected, share - used), share // _UNFORESEEN - used, 0)
+            if each is lane:
+                before, own = other, kept
+            else:
+                other += kept
+        # What was lent before more was expected is missing now: to the lanes that come last.
+        return max(min(left - before, max(own, left - other)), 0)
 
     def reserve(self, lane: Lane, requests: int) -> None:
         """Set requests aside; ask for `room` first."""
         self._used[lane] += requests
         self._total += requests
+        self._expected[lane] = max(self._expected[lane] - requests, 0)
 
     def settle(self, lane: Lane, reserved: int, spent: int, at: int) -> None:
         """Give back what was reserved and not spent; what nobody knows of, after a crash, was spent."""

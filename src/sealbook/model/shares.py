@@ -10,7 +10,6 @@ This is the reference for the ledger's claim, and the engine of the rehearsal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from heapq import heappop, heappush, heapreplace
 from typing import Generic, NamedTuple, TypeVar
@@ -23,7 +22,7 @@ T = TypeVar("T")
 SCALE = 1_000_000
 """Passes are whole numbers, the same in every database: a cost of one at a weight of one is this much."""
 
-DEFAULT_SHARES: Mapping[Lane, int] = {Lane.FRESH: 50, Lane.RETRY: 20, Lane.REFRESH: 15, Lane.BACKFILL: 15}
+DEFAULT_SHARES: Mapping[Lane, int] = {Lane.FRESH: 40, Lane.RETRY: 15, Lane.REFRESH: 30, Lane.BACKFILL: 15}
 
 Room = Callable[[Lane, str], int]
 """How many requests a lane may spend at a source now."""
@@ -37,8 +36,7 @@ class Flow(NamedTuple):
     customer_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed(Generic[T]):
+class Claimed(NamedTuple, Generic[T]):
     """What is served next, and what it costs in requests."""
 
     flow: Flow
@@ -48,12 +46,14 @@ class Claimed(Generic[T]):
 
 def order_of(lane: Lane, day: date, ready_at: datetime) -> int:
     """Return where work stands in its flow: fresh newest day first, backfill oldest first, else by time."""
-    match lane:
-        case Lane.FRESH:
-            return -day.toordinal()
-        case Lane.BACKFILL:
-            return day.toordinal()
-    return int(ready_at.timestamp() * 1_000_000)
+    return order_by(lane, day.toordinal(), int(ready_at.timestamp() * 1_000_000))
+
+
+def order_by(lane: Lane, day: int, ready_at: int) -> int:
+    """Return the same of numbers, whatever they count from."""
+    if lane is Lane.FRESH:
+        return -day
+    return day if lane is Lane.BACKFILL else ready_at
 
 
 def stride(cost: int, weight: int) -> int:
@@ -184,14 +184,13 @@ class _SourceQueue(Generic[T]):
                 queue.queued[index] = True
                 heappush(heap, (queue.pass_, queue.flow.customer_id, queue))
 
-    def lowest(self, room: int) -> int | None:
-        """Return the lowest pass of a flow that can be served with so much room; `take` then takes it."""
-        if not self.is_open:
-            return None
-        first = self._head(_ANY)
+    def lowest(self, lane: Lane, room: Room) -> int | None:
+        """Return the lowest pass of a flow that can be served; `take` then takes from it."""
+        first = self._head(_ANY) if self.is_open else None
         if first is None:
             return None
-        self._free_only = first.first(free=False)[0][3] > room
+        cost = first.first(free=False)[0][3]
+        self._free_only = cost > 0 and cost > room(lane, self.name)
         if self._free_only:
             first = self._head(_FREE)
         return None if first is None else first.pass_
@@ -237,10 +236,10 @@ class _LaneQueue(Generic[T]):
     def lowest(self, room: Room) -> _SourceQueue[T] | None:
         """Return the source whose flow is to be served next."""
         best: tuple[int, str] | None = None
-        for source in self._sources.values():
-            pass_ = source.lowest(room(self.lane, source.name))
-            if pass_ is not None and (best is None or (pass_, source.name) < best):
-                best = (pass_, source.name)
+        for name, source in self._sources.items():
+            pass_ = source.lowest(self.lane, room)
+            if pass_ is not None and (best is None or (pass_, name) < best):
+                best = (pass_, name)
         return None if best is None else self._sources[best[1]]
 
 
