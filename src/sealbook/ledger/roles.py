@@ -35,9 +35,18 @@ _READ = {
         "authority_change",
         "warehouse_version",
         "lease",
+        "work",
+        "lane_pass",
+        "flow_pass",
+        "pause",
+        "spending",
+        "reservation",
+        "rate_share",
+        "plan",
     )
 }
-# Whoever appends events also takes them into the projections, so that no daemon is needed.
+# Whoever appends events also takes them into the projections, so that no daemon is needed; and what is to be
+# done about partitions follows what is said of them.
 _APPEND = _READ | {
     "FUNCTION run_event_append": ["EXECUTE"],
     "FUNCTION run_event_lock": ["EXECUTE"],
@@ -45,6 +54,9 @@ _APPEND = _READ | {
     "newest_run": ["SELECT", "UPDATE (run_id)"],
     "projection": ["SELECT", "INSERT", "UPDATE"],
     "run_snapshot": ["SELECT", "INSERT", "UPDATE"],
+    "work": ["SELECT", "INSERT", "UPDATE", "DELETE"],
+    "flow_pass": ["SELECT", "INSERT"],
+    "pause": ["SELECT", "INSERT", "DELETE"],
 }
 
 RIGHTS: dict[str, dict[str, list[str]]] = {
@@ -79,11 +91,17 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
         "retired_run": ["SELECT", "INSERT"],
         "projection": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "run_snapshot": ["SELECT", "INSERT", "UPDATE", "DELETE"],
+        "lane_pass": ["SELECT", "UPDATE"],
+        "flow_pass": ["SELECT", "INSERT", "UPDATE (pass)"],
+        "spending": ["SELECT", "INSERT", "UPDATE (requests)", "DELETE"],
+        "reservation": ["SELECT", "INSERT", "UPDATE (expires_at)", "DELETE"],
+        "rate_share": ["SELECT", "INSERT", "UPDATE", "DELETE"],
+        "plan": ["SELECT", "INSERT", "UPDATE (state, carried_out_at, ended_at)", "DELETE"],
     },
 }
 """What each role may do, by table or function. Nobody may rewrite an attempt or a log, or delete from one.
 
-Projections can be made anew: control may rebuild them. A loader may drop cuts, but no load
+Only control shares work out, and plans it. Projections can be made anew: control may rebuild them. A loader may drop cuts, but no load
 record. It puts its batches into temporary tables, which everybody may unless the database says otherwise.
 """
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, TextClause, bindparam, text
+from sqlalchemy import BindParameter, Connection, Row, TextClause, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import Text
 
@@ -121,7 +121,7 @@ def _finding(dialect: str, pauses: bool, asking: bool, chosen: bool) -> TextClau
         open=_FLOW_OPEN if pauses else "TRUE",
         chosen=_CHOSEN[dialect] if chosen else "TRUE",
     )
-    types = [bindparam("at", type_=UtcTimestamp)]
+    types: list[BindParameter[Any]] = [bindparam("at", type_=UtcTimestamp)]
     if chosen and dialect == "postgresql":
         types.append(bindparam("customers", type_=ARRAY(Text)))
     return text(filled).bindparams(*types)
