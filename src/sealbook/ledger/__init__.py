@@ -21,6 +21,10 @@ from sealbook.ledger.reader import LedgerReader, open_ledger_reader
 from sealbook.ledger.rollbacks import RollbackWriter
 from sealbook.ledger.runs import RunWriter
 from sealbook.ledger.schedule.following import WorkFollower
+from sealbook.ledger.schedule.pauses import PauseWriter
+from sealbook.ledger.schedule.plans import PlanWriter
+from sealbook.ledger.schedule.rates import RateShares
+from sealbook.ledger.schedule.rounds import RoundPlanner
 from sealbook.ledger.schedule.scheduler import Scheduler
 from sealbook.ledger.states.overrides import OverrideWriter, RequeueResult
 from sealbook.ledger.states.verdicts import VerdictWriter
@@ -64,6 +68,10 @@ class Ledger:
         self.runs = RunWriter(database, clock, follower)
         self.contracts = ContractWriter(database, clock)
         self.scheduler = Scheduler(database, clock)
+        self.rounds = RoundPlanner(database, clock, self.reader.statuses, self.reader.pointers)
+        self.plans = PlanWriter(database, clock, self.overrides)
+        self.pauses = PauseWriter(database, clock)
+        self.rates = RateShares(database, clock)
         self.state = self.reader.state
         self.states = self.reader.states
         self.status_counts = self.reader.status_counts

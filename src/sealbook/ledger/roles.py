@@ -101,8 +101,9 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
 }
 """What each role may do, by table or function. Nobody may rewrite an attempt or a log, or delete from one.
 
-Only control shares work out, and plans it. Projections can be made anew: control may rebuild them. A loader may drop cuts, but no load
-record. It puts its batches into temporary tables, which everybody may unless the database says otherwise.
+Only control shares work out, and plans it. Projections can be made anew: control may rebuild them. A loader
+may drop cuts, but no load record. It puts its batches into temporary tables, which everybody may unless the
+database says otherwise.
 """
 
 # Where the tables are, which need not be where the present user's new tables would go.

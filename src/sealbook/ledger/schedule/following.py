@@ -74,15 +74,12 @@ def _opens(fact: PartitionFact) -> bool:
 
 def _changed(before: OpenWork | None, after: Work, at: datetime) -> OpenWork:
     """Return a row with other work in it; what waits or has stopped is let go of."""
-    row = before or OpenWork(after)
-    row = replace(row, work=after)
+    row = OpenWork(after) if before is None else replace(before, work=after)
     if after.stop is None:
-        row = replace(row, stopped_by=None, stopped_reason=None, stopped_at=None)
+        row = row.going()
     elif before is None or before.work.stop is not after.stop:
-        row = replace(row, stopped_by=None, stopped_reason=None, stopped_at=at)
-    if after.ready_at > at or after.stop is not None:
-        row = replace(row, holder=None, claimed_at=None, expires_at=None)
-    return row
+        row = row.stopped(at)
+    return row.let_go() if after.ready_at > at or after.stop is not None else row
 
 
 def _by_quota(facts: Iterable[PartitionFact]) -> Iterable[PartitionFailed]:

@@ -9,6 +9,10 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, delete, insert, or_, select
 
+from sealbook.errors import NotFound
+from sealbook.ledger.db.clock import LedgerClock
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.states.audit import check_author, log_override
 from sealbook.ledger.work.tables import pause
 from sealbook.model.partition_events import PartitionFailed
 from sealbook.model.retry import RetryPolicies
@@ -103,3 +107,37 @@ def pause_for_quota(
         until[scope] = max(ends, until.get(scope, ends))
     for scope, (end, error) in until.items():
         add_pause(connection, scope, PauseCause.QUOTA, until=end, at=at, actor=scope.source, reason=error)
+
+
+class PauseWriter:
+    """The port of operators who pause a scope; both ways are logged with who and why."""
+
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def pause(self, scope: Scope, *, actor: str, reason: str, until: datetime | None = None) -> None:
+        """Claim nothing of a scope until a time, or until it resumes; what is being worked on goes on."""
+        check_author(actor, reason)
+        end = None if until is None else until.isoformat()
+        said: dict[str, object] = {"scope": str(scope), "until": end}
+
+        def hold(connection: Connection) -> None:
+            at = self._clock.now(connection)
+            add_pause(connection, scope, PauseCause.OPERATOR, until=until, at=at, actor=actor, reason=reason)
+            log_override(connection, "pause", [], actor=actor, reason=reason, at=at, filter=said)
+
+        self._database.write(hold)
+
+    def resume(self, scope: Scope, *, actor: str, reason: str) -> None:
+        """End the pauses of exactly this scope: an operator's, and one for a quota."""
+        check_author(actor, reason)
+
+        def go_on(connection: Connection) -> None:
+            if not remove_pauses(connection, scope):
+                raise NotFound(f"{scope} is not paused", remedy="Name the scope as it was paused.")
+            at = self._clock.now(connection)
+            said: dict[str, object] = {"scope": str(scope)}
+            log_override(connection, "resume", [], actor=actor, reason=reason, at=at, filter=said)
+
+        self._database.write(go_on)

@@ -68,7 +68,7 @@ plan = Table(
     Column("name", Name),
     Column("state", Name, nullable=False),
     Column("request", JsonDocument, nullable=False),
-    Column("items", LargeBinary, nullable=False),
+    Column("packed", LargeBinary, nullable=False),
     Column("digest", Name, nullable=False),
     Column("partitions", Integer, nullable=False),
     Column("requests", BigInteger, nullable=False),
@@ -80,7 +80,7 @@ plan = Table(
     CheckConstraint("state IN ('previewed', 'open', 'paused', 'cancelled', 'done')", name="state"),
     sqlite_autoincrement=True,
 )
-"""What an operator's action would do or did; `items` are its partitions, each as it was found, compressed."""
+"""What an operator's action would do or did; `packed` are its partitions, each as it was found."""
 Index(
     "plan_name",
     plan.c.name,

@@ -32,6 +32,7 @@ from sealbook.ledger.status.tables import (
     status_series,
     time_of,
 )
+from sealbook.ledger.status.wanting import Wanting, at_due_points, find_wanting
 from sealbook.model import PartitionKey
 from sealbook.model.expectations import Expectations
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
@@ -93,6 +94,13 @@ class StatusReader:
         """Count the lines by display, by availability and by stale reason, and those due by query."""
         with self._database.read() as connection:
             return count(connection, self._ask(connection, expectations, selection))
+
+    def wanting(self, expectations: Expectations, selection: Selection = _EVERYTHING) -> list[Wanting]:
+        """Return which days want work: due and not there, or due once more."""
+        with self._database.read() as connection:
+            return list(
+                find_wanting(connection, self._ask(connection, at_due_points(expectations), selection))
+            )
 
     def first_known(self) -> dict[AssetName, date]:
         """Return the first day that is known of each query."""

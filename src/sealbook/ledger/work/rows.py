@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
@@ -49,6 +49,18 @@ class OpenWork:
     def key(self) -> PartitionKey:
         """The partition."""
         return self.work.key
+
+    def let_go(self) -> OpenWork:
+        """Return it as nobody's: whoever was at it has lost it."""
+        return replace(self, holder=None, claimed_at=None, expires_at=None)
+
+    def stopped(self, at: datetime, by: str | None = None, reason: str | None = None) -> OpenWork:
+        """Return it as stopped since a moment, by a policy or by somebody."""
+        return replace(self, stopped_by=by, stopped_reason=reason, stopped_at=at)
+
+    def going(self) -> OpenWork:
+        """Return it as not stopped any more."""
+        return replace(self, stopped_by=None, stopped_reason=None, stopped_at=None)
 
 
 def read_row(row: Sequence[Any]) -> OpenWork:

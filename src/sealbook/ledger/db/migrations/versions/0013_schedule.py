@@ -157,7 +157,7 @@ def _create_plans() -> None:
         sa.Column("name", NAME),
         sa.Column("state", NAME, nullable=False),
         sa.Column("request", DOCUMENT, nullable=False),
-        sa.Column("items", sa.LargeBinary, nullable=False),
+        sa.Column("packed", sa.LargeBinary, nullable=False),
         sa.Column("digest", NAME, nullable=False),
         sa.Column("partitions", sa.Integer, nullable=False),
         sa.Column("requests", sa.BigInteger, nullable=False),
