@@ -28,6 +28,7 @@ _ABSENT = "absent"
 def find_items(connection: Connection, request: PlanRequest) -> list[PlanItem]:
     """Return what a plan would touch, in key order."""
     if request.kind is PlanKind.BACKFILL:
+        _check_spans(request)
         return list(_to_backfill(connection, request))
     if request.selection.is_everything:
         raise InvalidInput(
@@ -142,7 +143,7 @@ def _open_in(dialect: str) -> Select[Any]:
     return select(*(work.c[name] for name in KEY)).join(spans, within)
 
 
-def check_spans(request: PlanRequest) -> None:
+def _check_spans(request: PlanRequest) -> None:
     """Refuse spans that overlap: a partition is in a plan once."""
     for one, other in zip(sorted(request.spans), sorted(request.spans)[1:], strict=False):
         if one[:3] == other[:3] and other.first <= one.last:

@@ -82,4 +82,5 @@ def _adding(dialect: str) -> Executable:
     # In key order, so that no two of them wait for each other; SQLite wants a WHERE before ON CONFLICT.
     new = select(*(given.c[name] for name in _NAMES)).where(true()).order_by(*given.c)
     adding = (postgresql.insert if dialect == "postgresql" else sqlite.insert)(work)
-    return adding.from_select(list(_NAMES), new).on_conflict_do_nothing()
+    added = adding.from_select(list(_NAMES), new).on_conflict_do_nothing()
+    return added.execution_options(preserve_rowcount=True)
