@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,11 @@ from tests.support.schedule import NOW, SetClock, key_of, open_work, work_in, wo
 
 TERMS = Terms(["demo"])
 MINUTE = timedelta(minutes=1)
+ALL_FRESH: dict[str, Any] = {
+    "shares": {lane: 97 if lane is Lane.FRESH else 1 for lane in Lane},
+    "expected": {("demo", lane): 0 for lane in Lane},
+}
+"""All of a small budget is for fresh work: nothing is kept for what others might ask for."""
 
 
 @pytest.fixture
@@ -179,7 +185,7 @@ def test_what_is_released_is_free_at_once(ledger: Ledger) -> None:
 
 def test_a_budget_is_reserved_and_settled(ledger: Ledger, clock: SetClock) -> None:
     """R-CTL-10: reserved before, spent or given back after, for any 24 hours."""
-    terms = Terms(["demo"], budgets={"demo": 20}, expected={("demo", lane): 0 for lane in Lane})
+    terms = Terms(["demo"], budgets={"demo": 20}, **ALL_FRESH)
     open_work(ledger, [work_of(key_of("a", day), cost=4) for day in range(9)])
     claims = ledger.scheduler.claim("ann", terms, limit=9)
     assert len(claims) == 5
@@ -200,7 +206,7 @@ def test_a_budget_is_reserved_and_settled(ledger: Ledger, clock: SetClock) -> No
 
 def test_what_a_dead_worker_had_reserved_is_spent(ledger: Ledger, clock: SetClock) -> None:
     """R-CTL-10: nobody knows how far it came; and a live one keeps what it has reserved."""
-    terms = Terms(["demo"], budgets={"demo": 4}, expected={("demo", lane): 0 for lane in Lane})
+    terms = Terms(["demo"], budgets={"demo": 4}, **ALL_FRESH)
     open_work(ledger, [work_of(key_of("a", day)) for day in range(9)])
     claims = ledger.scheduler.claim("ann", terms, limit=3, lease=MINUTE)
     clock.move(seconds=50)
@@ -222,7 +228,7 @@ def test_what_asks_nothing_of_a_source_needs_no_budget(ledger: Ledger) -> None:
 
 
 def test_what_is_too_dear_does_not_hold_up_what_is_not(ledger: Ledger) -> None:
-    terms = Terms(["demo"], budgets={"demo": 10}, expected={("demo", lane): 0 for lane in Lane})
+    terms = Terms(["demo"], budgets={"demo": 10}, **ALL_FRESH)
     open_work(ledger, [work_of(key_of("a", day), cost=11) for day in range(20)])
     open_work(ledger, [work_of(key_of("a", -1), cost=10)])
     assert [claim.requests for claim in ledger.scheduler.claim("ann", terms, limit=9)] == [10]
@@ -266,7 +272,7 @@ def test_who_was_idle_has_no_arrears(ledger: Ledger) -> None:
 
 def test_threads_never_claim_the_same_and_never_overspend(ledger: Ledger) -> None:
     """R-CTL-4, R-CTL-10: however many claim at once."""
-    terms = Terms(["demo"], budgets={"demo": 150}, expected={("demo", lane): 0 for lane in Lane})
+    terms = Terms(["demo"], budgets={"demo": 150}, **ALL_FRESH)
     open_work(ledger, [work_of(key_of(f"c{number % 13}", number)) for number in range(400)])
 
     def work(holder: str) -> list[object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -37,9 +37,10 @@ WEIGHTS = st.dictionaries(
 
 
 @pytest.fixture
-def ledger(ledger_url: str) -> Ledger:
+def ledger(ledger_url: str) -> Iterator[Ledger]:
     """A ledger on each database."""
-    return open_ledger(ledger_url, clock=SetClock())
+    with open_ledger(ledger_url, clock=SetClock()) as opened:
+        yield opened
 
 
 def no_bound(lane: Lane, source: str) -> int:  # noqa: ARG001

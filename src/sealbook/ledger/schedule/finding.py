@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import BindParameter, Connection, Row, TextClause, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -36,79 +36,114 @@ _QUERY_OPEN = """NOT EXISTS (SELECT 1 FROM pause AS p WHERE p.source = {w}.sourc
 _OF_FLOW = f"""{{w}}.lane = f.lane AND {{w}}.source = f.source AND {{w}}.customer_id = f.customer_id
     AND {{w}}.ready_at <= :at AND {FREE}"""
 _ASKS_NOTHING = "{w}.kind <> 'fetch'"
-_FITS = f"({{w}}.cost <= :room OR {_ASKS_NOTHING})"
+_FITS = f"({{w}}.cost <= a.room OR {_ASKS_NOTHING})"
 
-_ON_POSTGRESQL = """
-    SELECT f.source, f.customer_id, f.pass, w.priority, w.rank, w.place, w.requests
-    FROM flow_pass AS f CROSS JOIN LATERAL (
-        SELECT w.priority, w.rank, CAST(w.ctid AS text) AS place,
-               CASE WHEN w.kind = 'fetch' THEN w.cost ELSE 0 END AS requests
-        FROM work AS w WHERE {of_flow} ORDER BY w.priority, w.rank LIMIT :each
-    ) AS w
-    WHERE f.lane = :lane AND f.source = :source AND {open} AND {chosen}
-    ORDER BY f.pass, f.customer_id, w.priority, w.rank LIMIT :rows
+_FOUND = """f.lane, f.source, f.customer_id, f.pass, w.priority, w.rank, w.{place} AS place,
+    CASE WHEN w.kind = 'fetch' THEN w.cost ELSE 0 END AS requests"""
+_ORDER = "f.pass, f.customer_id, w.priority, w.rank"
+
+_ON_POSTGRESQL = f"""
+    SELECT found.* FROM jsonb_to_recordset(CAST(:asked AS jsonb)) AS a (lane text, source text, room integer)
+    CROSS JOIN LATERAL (
+        SELECT {_FOUND.format(place="place")}
+        FROM flow_pass AS f CROSS JOIN LATERAL (
+            SELECT w.priority, w.rank, CAST(w.ctid AS text) AS place, w.kind, w.cost
+            FROM work AS w WHERE {{of_flow}} ORDER BY w.priority, w.rank LIMIT :each
+        ) AS w
+        WHERE f.lane = a.lane AND f.source = a.source AND {{open}} AND {{chosen}}
+        ORDER BY {_ORDER} LIMIT :rows
+    ) AS found
 """
-_ON_SQLITE = """
-    SELECT f.source, f.customer_id, f.pass, w.priority, w.rank, w.rowid AS place,
-           CASE WHEN w.kind = 'fetch' THEN w.cost ELSE 0 END AS requests
-    FROM flow_pass AS f CROSS JOIN work AS w ON w.rowid IN (
-        SELECT x.rowid FROM work AS x WHERE {of_flow} ORDER BY x.priority, x.rank LIMIT :each
+_ON_SQLITE = f"""
+    SELECT {_FOUND.format(place="rowid")}
+    FROM (SELECT :lane AS lane, :source AS source, :room AS room) AS a CROSS JOIN flow_pass AS f
+    CROSS JOIN work AS w ON w.rowid IN (
+        SELECT x.rowid FROM work AS x WHERE {{of_flow}} ORDER BY x.priority, x.rank LIMIT :each
     )
-    WHERE f.lane = :lane AND f.source = :source AND {open} AND {chosen}
-    ORDER BY f.pass, f.customer_id, w.priority, w.rank LIMIT :rows
+    WHERE f.lane = a.lane AND f.source = a.source AND {{open}} AND {{chosen}}
+    ORDER BY {_ORDER} LIMIT :rows
 """
+
+
+class Asked(NamedTuple):
+    """A lane of a source, and how many requests there is room for; None is no bound."""
+
+    lane: Lane
+    source: str
+    room: int | None
+
+
+Flows = dict[Flow, tuple[int, list[Ready]]]
+"""The pass of each flow, and what is ready of it."""
 
 
 def find_ready(
     connection: Connection,
-    lane: Lane,
-    source: str,
+    asked: Sequence[Asked],
     limit: int,
     at: datetime,
     *,
-    weights: Mapping[str, int],
-    room: int | None,
+    weights: Mapping[Flow, int],
     pauses: bool,
-) -> dict[Flow, tuple[int, list[Ready]]]:
-    """Return what is ready of a lane's flows, the lowest passes first, as much as a batch can need.
+) -> dict[Lane, Flows]:
+    """Return what is ready of lanes, the lowest passes of each first, as much as a batch can need.
 
-    Nothing of it costs more than there is room for. `weights` are those of customers that have another than
-    one; `pauses` says that there are any to look out for.
+    Nothing of it costs more than there is room for. `weights` are those of customers that have more than one;
+    `pauses` says that there are any to look out for.
     """
-    asked = {
-        "lane": lane.value,
-        "source": source,
-        "at": at,
-        "room": _ANY_COST if room is None else room,
-    }
-    dialect, asking = connection.dialect.name, room != 0
-
-    def find(each: int, rows: int, customers: Iterable[str] | None = None) -> list[Row[Any]]:
-        query = _finding(dialect, pauses, asking, chosen=customers is not None)
-        chosen = {} if customers is None else {"customers": _as_list(dialect, customers)}
-        return list(connection.execute(query, {**asked, **chosen, "each": each, "rows": rows}).all())
-
+    find = _Finder(connection, at, pauses)
     # So many of each flow at first: small batches go round one by one, large ones in larger helpings.
-    each = 1 + limit // _HELPING
-    found = find(each, limit)
-    flows = _by_flow(found)
-    while len(found) < limit and each < limit and any(len(ready) == each for _, ready in flows.values()):
-        each = min(4 * each, limit)  # few flows, of which a batch needs more
-        found = find(each, limit * len(flows))
-        flows = _by_flow(found)
-    if weights and flows:
-        # Whoever has more weight than others may be served more often than they in one batch.
-        more = min(limit, each * max(weights.values()))
-        flows |= _by_flow(find(more, more * len(weights), weights))
-    return flows
+    helping = 1 + limit // _HELPING
+    lanes: dict[Lane, Flows] = {each.lane: {} for each in asked}
+    for each, flows in find(asked, helping, limit).items():
+        size = helping
+        while _is_short(flows, limit) and size < limit and any(len(of) == size for _, of in flows.values()):
+            size = min(4 * size, limit)  # few flows, of which a batch needs more
+            flows = find([each], size, limit * len(flows))[each]
+        heavy = {customer: weight for (source, customer), weight in weights.items() if source == each.source}
+        if heavy and flows:
+            # Whoever has more weight than others may be served more often than they in one batch.
+            more = min(limit, size * max(heavy.values()))
+            flows |= find([each], more, more * len(heavy), heavy)[each]
+        lanes[each.lane] |= flows
+    return lanes
 
 
-def _by_flow(rows: Sequence[Row[Any]]) -> dict[Flow, tuple[int, list[Ready]]]:
-    flows: dict[Flow, tuple[int, list[Ready]]] = {}
-    for source, customer_id, pass_, priority, rank, place, requests in map(tuple, rows):
-        ready = flows.setdefault((source, customer_id), (pass_, []))[1]
-        ready.append(Ready(priority, rank, place, requests))
-    return flows
+def _is_short(flows: Flows, limit: int) -> bool:
+    return sum(len(ready) for _, ready in flows.values()) < limit
+
+
+class _Finder:
+    """Asks for what is ready: on PostgreSQL all lanes in one question."""
+
+    def __init__(self, connection: Connection, at: datetime, pauses: bool) -> None:
+        self._connection = connection
+        self._at = at
+        self._pauses = pauses
+
+    def __call__(
+        self, asked: Sequence[Asked], each: int, rows: int, customers: Iterable[str] | None = None
+    ) -> dict[Asked, Flows]:
+        """Return up to so many rows of each lane and source, and of each flow; of some customers or all."""
+        dialect = self._connection.dialect.name
+        chosen = {} if customers is None else {"customers": _as_list(dialect, customers)}
+        values = {"at": self._at, "each": each, "rows": rows, **chosen}
+        found: dict[tuple[str, str], Flows] = {}
+        for asking in (True, False):  # what has no room is asked for what needs none
+            of_kind = [_row(one) for one in asked if (one.room != 0) is asking]
+            query = _finding(dialect, self._pauses, asking, customers is not None)
+            questions = [{"asked": json_text(of_kind)}] if dialect == "postgresql" else of_kind
+            for question in questions if of_kind else ():
+                for row in self._connection.execute(query, {**values, **question}).all():
+                    lane, source, customer_id, pass_, *ready = tuple(row)
+                    flows = found.setdefault((lane, source), {})
+                    flows.setdefault((source, customer_id), (pass_, []))[1].append(Ready(*ready))
+        return {one: found.get((one.lane.value, one.source), {}) for one in asked}
+
+
+def _row(asked: Asked) -> dict[str, object]:
+    room = _ANY_COST if asked.room is None else asked.room
+    return {"lane": asked.lane.value, "source": asked.source, "room": room}
 
 
 @cache
@@ -143,9 +178,10 @@ def claim_rows(
 ) -> Sequence[Row[Any]]:
     """Claim those of some rows that nobody else is just writing, each under a higher fence; return them."""
     values = {"holder": holder, "at": at, "until": until, "stamp": microseconds(at)}
-    dialect = connection.dialect.name
-    claim = _CLAIM_ON_POSTGRESQL if dialect == "postgresql" else _CLAIM_ON_SQLITE
-    return connection.execute(claim, {**values, "places": _as_list(dialect, places)}).all()
+    if connection.dialect.name == "postgresql":
+        array = "{" + ",".join(f'"{place}"' for place in places) + "}"  # ten times as quick as a list
+        return connection.execute(_CLAIM_ON_POSTGRESQL, {**values, "places": array}).all()
+    return connection.execute(_CLAIM_ON_SQLITE, {**values, "places": json_text(places)}).all()
 
 
 _SET = """UPDATE work SET holder = :holder, claimed_at = :at, expires_at = :until,
@@ -159,7 +195,7 @@ _CLAIM_ON_POSTGRESQL = (
             SELECT ctid FROM work WHERE ctid = ANY(CAST(:places AS tid[])) AND ready_at <= :at AND {FREE}
             FOR UPDATE SKIP LOCKED)) RETURNING {_CLAIMED}"""
     )
-    .bindparams(*_TYPES, bindparam("places", type_=ARRAY(Text)))
+    .bindparams(*_TYPES)
     .columns(*_COLUMNS)
 )
 _CLAIM_ON_SQLITE = (

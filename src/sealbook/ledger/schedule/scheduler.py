@@ -12,13 +12,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Boolean,
     Connection,
     Row,
-    and_,
     bindparam,
     func,
     literal_column,
@@ -37,7 +36,8 @@ from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.db.types import UtcTimestamp
 from sealbook.ledger.schedule import budgets
 from sealbook.ledger.schedule.budgets import Scope
-from sealbook.ledger.schedule.finding import claim_rows, find_ready
+from sealbook.ledger.schedule.finding import Asked, claim_rows, find_ready
+from sealbook.ledger.schedule.tables import reservation
 from sealbook.ledger.schedule.turns import Flow, LaneTurn, room, take_turns
 from sealbook.ledger.work.fences import encode_fences, held_rows
 from sealbook.ledger.work.tables import FREE, flow_pass, lane_pass, pause, work
@@ -78,9 +78,10 @@ class Terms:
                 if value < 1:
                     raise InvalidInput.of(f"{name} of {each}", value, "a whole number from 1")
 
-    def weights_of(self, source: str) -> dict[str, int]:
-        """Return the weights of a source's customers that weigh more than one."""
-        return {name: weight for (of, name), weight in self.weights.items() if of == source and weight > 1}
+    @property
+    def heavy(self) -> dict[Flow, int]:
+        """The weights that are more than one."""
+        return {flow: weight for flow, weight in self.weights.items() if weight > 1}
 
 
 class Scheduler:
@@ -131,27 +132,21 @@ class Scheduler:
     def _claim(
         self, connection: Connection, holder: str, terms: Terms, limit: int, lease: timedelta
     ) -> Claims:
-        lanes = _lock_lanes(connection, terms)
+        lanes, signs = _lock_lanes(connection, terms)
         at = self._clock.now(connection)
         until = at + lease
-        _reap(connection, at)
-        budgets.settle_lapsed(connection, at)
+        _free_what_ran_out(connection, signs, at)
         left = budgets.read_budgets(connection, terms.budgets, terms.shares, terms.expected, at)
-        paused = _paused_sources(connection, at)
-        for lane, turn in lanes.items():
-            for source in terms.sources:
-                if paused is None or source not in paused:
-                    room_left = room(left[source], lane) if source in left else None
-                    turn.flows |= find_ready(
-                        connection,
-                        lane,
-                        source,
-                        limit,
-                        at,
-                        weights=terms.weights_of(source),
-                        room=room_left,
-                        pauses=paused is not None,
-                    )
+        paused = _paused_sources(connection, at) if signs.pauses else set()
+        asked = [
+            Asked(lane, source, room(left[source], lane) if source in left else None)
+            for lane in lanes
+            for source in terms.sources
+            if source not in paused
+        ]
+        found = find_ready(connection, asked, limit, at, weights=terms.heavy, pauses=signs.pauses)
+        for lane, flows in found.items():
+            lanes[lane].flows = flows
         turns = take_turns(lanes, limit, terms.weights, left)
         if not turns.places:
             return _why_none(connection, holder, terms, at, until)
@@ -168,24 +163,41 @@ class Scheduler:
         )
 
 
-def _lock_lanes(connection: Connection, terms: Terms) -> dict[Lane, LaneTurn]:
-    """Wait for whoever else is claiming, and return how far the lanes have come that are asked for."""
+class _Signs(NamedTuple):
+    """What else there may be to do: the first lease and reservation to run out, and whether any pause is."""
+
+    lease_ends: datetime | None
+    reservation_ends: datetime | None
+    pauses: bool
+
+
+def _lock_lanes(connection: Connection, terms: Terms) -> tuple[dict[Lane, LaneTurn], _Signs]:
+    """Wait for whoever else is claiming; return how far lanes have come, and what else there is to do."""
     postgresql = connection.dialect.name == "postgresql"
-    rows = connection.execute(_LOCK_ON_POSTGRESQL if postgresql else _LANES)
+    rows = connection.execute(_LOCK_ON_POSTGRESQL if postgresql else _LANES).all()
     passes = {row[0]: row[1:4] for row in rows}
-    return {lane: LaneTurn(terms.shares[lane], *passes[lane.value]) for lane in Lane if lane in terms.lanes}
+    lanes = {lane: LaneTurn(terms.shares[lane], *passes[lane.value]) for lane in Lane if lane in terms.lanes}
+    return lanes, _Signs(*rows[0][4:7])
 
 
-_LANES = select(lane_pass).order_by(lane_pass.c.lane)
+_LANES = select(
+    lane_pass,
+    select(func.min(work.c.expires_at)).where(work.c.holder.is_not(None)).scalar_subquery(),
+    select(func.min(reservation.c.expires_at)).scalar_subquery(),
+    select(pause.c.id).exists(),
+).order_by(lane_pass.c.lane)
 # A claimer that is stopped in the middle must not keep the others waiting: the server ends its transaction.
 _LOCK_ON_POSTGRESQL = _LANES.add_columns(
     func.set_config("idle_in_transaction_session_timeout", str(_STOPPED_MILLISECONDS), literal_column("true"))
-).with_for_update()
+).with_for_update(of=lane_pass)
 
 
-def _reap(connection: Connection, at: datetime) -> None:
-    """Free what was held by somebody whose lease has run out."""
-    connection.execute(_REAP, {"at": at})
+def _free_what_ran_out(connection: Connection, signs: _Signs, at: datetime) -> None:
+    """Free the work of those whose leases have run out, and count as spent what they had reserved."""
+    if signs.lease_ends is not None and signs.lease_ends < at:
+        connection.execute(_REAP, {"at": at})
+    if signs.reservation_ends is not None and signs.reservation_ends < at:
+        budgets.settle_lapsed(connection, at)
 
 
 _KEY_COLUMNS = [work.c[name] for name in KEY]
@@ -200,16 +212,15 @@ _run_out = (
 _REAP = update(work).where(_key.in_(select(_run_out))).values(holder=None, claimed_at=None, expires_at=None)
 
 
-def _paused_sources(connection: Connection, at: datetime) -> set[str] | None:
-    """Return the sources that are paused as a whole; None if there is no pause of anything."""
-    rows = connection.execute(_PAUSES, {"at": at}).all()
-    return {row.source for row in rows if row.whole} if rows else None
+def _paused_sources(connection: Connection, at: datetime) -> set[str]:
+    """Return the sources that are paused as a whole."""
+    return set(connection.execute(_PAUSED, {"at": at}).scalars())
 
 
-_PAUSES = (
-    select(pause.c.source, and_(pause.c.customer_id.is_(None), pause.c.query_name.is_(None)).label("whole"))
-    .where(or_(pause.c.until.is_(None), pause.c.until > bindparam("at", type_=UtcTimestamp)))
-    .distinct()
+_PAUSED = select(pause.c.source).where(
+    pause.c.customer_id.is_(None),
+    pause.c.query_name.is_(None),
+    or_(pause.c.until.is_(None), pause.c.until > bindparam("at", type_=UtcTimestamp)),
 )
 
 
@@ -229,7 +240,11 @@ def _move_on(
     """Write how far lanes and flows have come."""
     moved = [(lane.value, *flow, pass_) for (lane, *flow), pass_ in sorted(passes.items())]
     update_rows(connection, flow_pass, moved, ("pass",))
-    turns = [(lane.value, turn.pass_, turn.began, turn.clock) for lane, turn in lanes.items()]
+    turns = [
+        (lane.value, turn.pass_, turn.began, turn.clock)
+        for lane, turn in lanes.items()
+        if any(moved[0] is lane for moved in passes)
+    ]
     update_rows(connection, lane_pass, turns, ("pass", "began", "clock"))
 
 
