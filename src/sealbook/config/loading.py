@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from sealbook.config.alerts import AlertsSection, alert_settings
 from sealbook.config.catalogue import load_catalogue
 from sealbook.config.documents import Place, convert, read_document
 from sealbook.config.settings import (
@@ -74,6 +75,7 @@ class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sources: dict[str, Any] = {}
     spark: SparkSection = SparkSection()
     retention: RetentionSection = RetentionSection()
+    alerts: AlertsSection | None = None
 
 
 def find_settings(path: str | os.PathLike[str] | None = None) -> Path:
@@ -120,6 +122,7 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
             settings.spark.class_archive,
         ),
         retention=_retention(settings.retention, root, top / "retention", {raw, warehouse}),
+        alerts=alert_settings(settings.alerts, top / "alerts"),
     )
 
 

@@ -67,6 +67,15 @@ class RetentionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertSettings:
+    """Who is told of alerts: a command, by its standard input, or an address, by a POST with these headers."""
+
+    command: tuple[str, ...] | None = None
+    url: str | None = field(default=None, repr=False)  # both may hold secrets
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """A whole `sealbook.yaml`. Folders are absolute paths; other places are URLs."""
 
@@ -77,6 +86,8 @@ class Settings:
     sources: Mapping[str, SourceSettings]
     spark: SparkSettings
     retention: RetentionSettings = RetentionSettings()
+    alerts: AlertSettings | None = None
+    """None: nobody is told."""
     file: Path | None = None
     """Where all this was read, for errors found later."""
 
