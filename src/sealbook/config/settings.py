@@ -68,7 +68,7 @@ class RetentionSettings:
 
 @dataclass(frozen=True, slots=True)
 class AlertSettings:
-    """Who is told of alerts: a command, by its standard input, or an address, by a POST with these headers."""
+    """Who is told of alerts: a command, on its standard input, or an address, by a POST."""
 
     command: tuple[str, ...] | None = None
     url: str | None = field(default=None, repr=False)  # both may hold secrets

@@ -1,8 +1,8 @@
 """Alerts and their outbox: what is wrong is noted once, and waits until a receiver has taken it.
 
-Who raises alerts and sends them does so in a turn, under a lease: two at once neither raise one twice nor send
-it twice. What was sent is marked after the receiver took it, so that nothing is lost; who dies in between has
-told something that the next one tells again, under the same id.
+Who raises alerts and sends them does so in a turn, under a lease: two at once neither raise one twice nor
+send it twice. What was sent is marked after the receiver took it, so that nothing is lost; who dies in
+between has told something that the next one tells again, under the same id.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class AlertWriter:
             if name not in claimed:
                 until = leases.find(connection, name).expires_at
                 raise Conflict(
-                    "another is sending alerts" + ("" if until is None else f", until {until:%H:%M:%S} UTC at most"),
-                    remedy="Let it end. What it does not send, the next one does.",
+                    f"another is sending alerts, and has its turn until {until}",
+                    remedy="Let it end; if it died, try again after that time. Nothing is lost.",
                 )
             return claimed[name]
 

@@ -15,7 +15,7 @@ BATCH = 1_000
 
 
 def send_notices(turn: AlertTurn, receiver: Receiver) -> int:
-    """Send all that waits, and return how much; what the receiver does not take stays, and so does the rest."""
+    """Send all that waits, and return how much; what the receiver does not take waits on."""
     sent = 0
     while waiting := turn.waiting(BATCH):
         receiver.take(encode_notices(waiting))
