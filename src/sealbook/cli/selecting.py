@@ -104,17 +104,19 @@ def selects(
     runs: bool = ...,
     statuses: bool = ...,
     lookback: bool = ...,
+    catches_up: bool = ...,
 ) -> Callable[
     [Callable[Concatenate[typer.Context, BookReader, Selection, P], None]], Callable[..., None]
 ]: ...
 def selects(
-    *, writes: bool = False, configuration: bool = False, **further: bool
+    *, writes: bool = False, configuration: bool = False, catches_up: bool = False, **further: bool
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that choose partitions; it is called with the book and a checked selection.
 
-    It gets the book if it `writes`, and else the side that cannot; with `configuration` it gets the settings
-    alone, chooses by source and query, and the ledger is not opened. The others add a way to choose: `keys`
-    and `query` as arguments, `runs`, `statuses`, and `lookback` from a day.
+    It gets the book if it `writes`, and else the side that cannot, once what is projected has caught up with
+    the log if it `catches_up`; with `configuration` it gets the settings alone, chooses by source and query,
+    and the ledger is not opened. The others add a way to choose: `keys` and `query` as arguments, `runs`,
+    `statuses`, and `lookback` from a day.
     """
     wanted = {name for name, is_wanted in further.items() if is_wanted}
     wanted |= _NAMES if configuration else _PARTITIONS
@@ -131,6 +133,8 @@ def selects(
                 # To look at a partition that nobody knows is no slip: it is pending (R-STATE-1).
                 if writes or not selection.keys:
                     book.check(selection)
+                if catches_up:
+                    book.catch_up()
                 command(ctx, book if writes else book.reader, selection, **values)
 
         _describe(selecting, command, options)

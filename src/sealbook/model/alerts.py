@@ -25,7 +25,7 @@ class Alert:
     kind: AlertKind
     subject: str
     """The partition that it is about, or the projection."""
-    since: datetime
+    since: datetime | None
     message: str
     command: str
     """What says more, or would change it."""

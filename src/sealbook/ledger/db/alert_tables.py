@@ -17,7 +17,7 @@ alert = Table(
     Column("workspace_id", Name, nullable=False),
     Column("kind", Name, nullable=False),
     Column("subject", Name, nullable=False),
-    Column("since", UtcTimestamp, nullable=False),
+    Column("since", UtcTimestamp),
     Column("message", Text, nullable=False),
     Column("command", Text, nullable=False),
     Column("raised_at", UtcTimestamp, nullable=False),

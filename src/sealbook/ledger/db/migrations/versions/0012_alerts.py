@@ -22,7 +22,7 @@ def upgrade() -> None:
         sa.Column("workspace_id", NAME, nullable=False),
         sa.Column("kind", NAME, nullable=False),
         sa.Column("subject", NAME, nullable=False),
-        sa.Column("since", TIME, nullable=False),
+        sa.Column("since", TIME),
         sa.Column("message", sa.Text, nullable=False),
         sa.Column("command", sa.Text, nullable=False),
         sa.Column("raised_at", TIME, nullable=False),
