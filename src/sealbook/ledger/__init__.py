@@ -14,14 +14,16 @@ from sealbook.ledger.contracts import ContractWriter
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database, ledger_exists
-from sealbook.ledger.events import SqlRunStore
+from sealbook.ledger.events import Projector, Projectors, SqlRunStore
 from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.reader import LedgerReader, open_ledger_reader
 from sealbook.ledger.rollbacks import RollbackWriter
 from sealbook.ledger.runs import RunWriter
 from sealbook.ledger.states.overrides import OverrideWriter, RequeueResult
 from sealbook.ledger.states.verdicts import VerdictWriter
+from sealbook.ledger.status import PartitionStatuses
 from sealbook.model import PartitionKey, PartitionState, RunId, Verdict
+from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
 __all__ = [
     "Ledger",
@@ -37,10 +39,12 @@ __all__ = [
 class Ledger:
     """All ports on one database; hand a worker only the port of its role."""
 
-    def __init__(self, database: Database, given: Clock | None = None) -> None:
+    def __init__(self, database: Database, given: Clock | None = None, scope: Scope = DEFAULT_SCOPE) -> None:
         clock = LedgerClock(given)
         self._database = database
-        self.reader = LedgerReader(database, clock)
+        self._clock = clock
+        self._scope = scope
+        self.reader = LedgerReader(database, clock, scope)
         self.verdicts = VerdictWriter(database, clock)
         self.overrides = OverrideWriter(database, clock)
         self.rollbacks = RollbackWriter(database, clock)
@@ -52,6 +56,14 @@ class Ledger:
         self.states = self.reader.states
         self.status_counts = self.reader.status_counts
         self.attempts = self.reader.attempts
+
+    def projector(self) -> Projectors:
+        """Return what takes the log into the snapshots of runs and the status of partitions."""
+        status = PartitionStatuses(self._scope)
+        return Projectors(
+            self.run_store,
+            [self.run_store.projector(), Projector(self._database, self.run_store, status, self._clock)],
+        )
 
     def open_run(self) -> RunId:
         """Open a run and return its id, newer than every run that the ledger knows (R-RUN-2)."""
@@ -100,11 +112,14 @@ class Ledger:
         self.close()
 
 
-def open_ledger(url: str, *, migrate: bool = False, clock: Clock | None = None) -> Ledger:
+def open_ledger(
+    url: str, *, migrate: bool = False, clock: Clock | None = None, scope: Scope = DEFAULT_SCOPE
+) -> Ledger:
     """Open `sqlite:///book.db` or `postgresql://…`.
 
     SQLite is migrated by itself. PostgreSQL is migrated when asked to be, and else refused if it is behind.
     `clock` takes the place of the ledger's own: the database's on PostgreSQL, this machine's on SQLite.
+    Runs that are opened belong to the `scope`, and so does the status of partitions that is told.
     """
     database = Database(url)
     try:
@@ -115,7 +130,7 @@ def open_ledger(url: str, *, migrate: bool = False, clock: Clock | None = None) 
     except SealbookError:
         database.close()
         raise
-    return Ledger(database, clock)
+    return Ledger(database, clock, scope)
 
 
 def migrate(url: str) -> tuple[str | None, str]:

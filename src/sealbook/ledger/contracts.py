@@ -18,6 +18,8 @@ from sealbook.ledger.db.schema import wait_for_turn
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import Outcome
 from sealbook.model.contract import Contract, Query
+from sealbook.model.staleness import CodeInForce
+from sealbook.model.universe import AssetName
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -78,6 +80,19 @@ class ContractReader:
                 or configured.shape != each.shape
                 if _has_accepted(connection, query, each.schema_version)
             ]
+
+    def in_force(self, queries: Iterable[Query]) -> dict[AssetName, CodeInForce]:
+        """Return what partitions of queries are judged by now, by contracts of their present schema_version.
+
+        A query whose contract has not judged anything yet has none.
+        """
+        latest = {(each.source, each.query_name, each.schema_version): each for each in self.history()}
+        found = ((query, latest.get((query.source, query.name, query.schema_version))) for query in queries)
+        return {
+            AssetName(query.source, query.name): CodeInForce(each.hash, each.since)
+            for query, each in found
+            if each is not None
+        }
 
     def history(self, source: str | None = None, query_name: str | None = None) -> list[InForce]:
         """Return every contract that came into force, oldest first within its schema_version."""

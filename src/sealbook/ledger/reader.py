@@ -15,17 +15,23 @@ from sealbook.ledger.events.reader import RunStoreReader
 from sealbook.ledger.partition_log import PartitionLog
 from sealbook.ledger.pointers import PointerReader
 from sealbook.ledger.states.reader import StateReader
+from sealbook.ledger.status import StatusReader
+from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
 
 class LedgerReader(StateReader):
     """What may be asked of the ledger, and no way to change it: hand this to whoever only reads.
 
-    States and attempts are asked for here, the rest of `pointers`, `run_store`, `contracts`, `partition_log`.
+    States and attempts are asked for here, the rest of `statuses`, `pointers`, `run_store`, `contracts` and
+    `partition_log`. The scope is whose partitions `statuses` tells of.
     """
 
-    def __init__(self, database: Database, clock: LedgerClock | None = None) -> None:
+    def __init__(
+        self, database: Database, clock: LedgerClock | None = None, scope: Scope = DEFAULT_SCOPE
+    ) -> None:
         super().__init__(database)
         self._clock = clock or LedgerClock()
+        self.statuses = StatusReader(database, self._clock, scope)
         self.pointers = PointerReader(database)
         self.run_store = RunStoreReader(database)
         self.contracts = ContractReader(database)
@@ -49,7 +55,7 @@ class LedgerReader(StateReader):
         self.close()
 
 
-def open_ledger_reader(url: str) -> LedgerReader:
+def open_ledger_reader(url: str, *, scope: Scope = DEFAULT_SCOPE) -> LedgerReader:
     """Open a ledger to read alone: nothing is created or migrated, and the database refuses any write."""
     database = Database(url, read_only=True)
     try:
@@ -57,4 +63,4 @@ def open_ledger_reader(url: str) -> LedgerReader:
     except SealbookError:
         database.close()
         raise
-    return LedgerReader(database)
+    return LedgerReader(database, scope=scope)

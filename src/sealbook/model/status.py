@@ -19,6 +19,7 @@ from sealbook.model.partition_events import (
     PartitionFailed,
     PartitionJudged,
     PartitionPublished,
+    Stage,
 )
 from sealbook.model.verdict import Outcome
 
@@ -53,6 +54,8 @@ class LastAttempt:
     at: datetime
     outcome: AttemptOutcome
     version: int
+    stage: Stage | None = None
+    """Where a FAILED one failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +115,15 @@ class PartitionStatus:
 def fold_status(status: PartitionStatus, fact: PartitionFact, at: datetime, version: int) -> PartitionStatus:
     """Return the status after one more fact, which the log wrote at a time and a position (its version)."""
 
-    def attempted(outcome: AttemptOutcome) -> PartitionStatus:
-        return status.record_attempt(LastAttempt(fact.run_id, at, outcome, version))
+    def attempted(outcome: AttemptOutcome, stage: Stage | None = None) -> PartitionStatus:
+        return status.record_attempt(LastAttempt(fact.run_id, at, outcome, version, stage))
 
     match fact:
         case PartitionPublished():
             materialized = Materialization(fact.run_id, at, version)
             return attempted(AttemptOutcome.SUCCEEDED).mark_materialized(materialized)
         case PartitionJudged(outcome=Outcome.REJECTED) | PartitionFailed():
-            return attempted(AttemptOutcome.FAILED)
+            return attempted(AttemptOutcome.FAILED, fact.stage)
         case PartitionJudged():
             return status.mark_accepted(fact.run_id, Acceptance(fact.contract_hash, version))
         case PartitionCancelled():

@@ -57,14 +57,15 @@ _ROWS_A_STATEMENT = 5_000
 _CHARACTERS_A_STATEMENT = 50_000_000
 
 
-def given_rows(dialect: str, columns: Iterable[Column[Any]]) -> FromClause:
-    """Return the rows of the parameter `rows` as a table with the names and types of the given columns."""
-    rows = bindparam("rows", type_=Text)
+def given_rows(dialect: str, columns: Iterable[Column[Any]], parameter: str = "rows") -> FromClause:
+    """Return the rows of a parameter as a table with the names and types of the given columns."""
+    rows = bindparam(parameter, type_=Text)
+    name = f"given_{parameter}"
     if dialect == "postgresql":
         return (
             func.jsonb_to_recordset(cast(rows, JSONB))
             .table_valued(*(column(each.name, each.type) for each in columns))
-            .render_derived(name="given_rows", with_types=True)
+            .render_derived(name=name, with_types=True)
         )
     row = func.json_each(rows).table_valued(column("value"), name="row")
     return select(
@@ -72,12 +73,12 @@ def given_rows(dialect: str, columns: Iterable[Column[Any]]) -> FromClause:
             type_coerce(func.json_extract(row.c.value, f"$.{each.name}"), each.type).label(each.name)
             for each in columns
         )
-    ).subquery("given_rows")
+    ).subquery(name)
 
 
-def encode_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def encode_rows(rows: Iterable[Mapping[str, Any]], parameter: str = "rows") -> dict[str, str]:
     """Return the parameter that `given_rows` reads."""
-    return {"rows": json_text(list(rows))}
+    return {parameter: json_text(list(rows))}
 
 
 def insert_rows(connection: Connection, table: Table, rows: Rows) -> None:

@@ -3,6 +3,7 @@
 from sealbook.ledger.events.lag import PROJECTOR_LAG_HIGH, Lag
 from sealbook.ledger.events.port import AppendResult, Backlog, EventFeed, FeedEvent, RunStore, Watch
 from sealbook.ledger.events.projector import Projection, Projector, Resyncing
+from sealbook.ledger.events.projectors import Projectors
 from sealbook.ledger.events.reader import RunStoreReader
 from sealbook.ledger.events.retention import QuietRun, RetiredRun
 from sealbook.ledger.events.snapshots import ProjectedRun, RunSnapshots
@@ -20,6 +21,7 @@ __all__ = [
     "ProjectedRun",
     "Projection",
     "Projector",
+    "Projectors",
     "QuietRun",
     "Resyncing",
     "RetiredRun",

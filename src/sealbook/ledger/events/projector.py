@@ -88,6 +88,11 @@ class Projector:
         self._fences: dict[str, int] = {}
         self._alerted = False
 
+    @property
+    def name(self) -> str:
+        """The name of the projection."""
+        return self._projection.name
+
     def lag(self) -> Lag:
         """Measure how far what is read is behind the log."""
         return self._lag(self._active().position)
@@ -106,7 +111,7 @@ class Projector:
                     break
                 time.sleep(_PAUSE_SECONDS)
         self._heal(state)
-        self._let_go()
+        self.let_go()
         lag = self._lag(state.position)
         self._alert(lag)
         return lag
@@ -116,11 +121,15 @@ class Projector:
         try:
             with self._feed.watch() as watch:
                 while not stop():
-                    found = self._take_batch(self._active(), keep=True, may_resync=True)
-                    self._heal(self._active())
-                    watch.rest(found=found, at_most=LISTEN_SECONDS)
+                    watch.rest(found=self.look(), at_most=LISTEN_SECONDS)
         finally:  # by Ctrl-C too: whoever comes next need not wait for the lease to run out
-            self._let_go()
+            self.let_go()
+
+    def look(self) -> bool:
+        """Take in a batch of what has come, and keep the lease; False if nothing has. For who follows."""
+        found = self._take_batch(self._active(), keep=True, may_resync=True)
+        self._heal(self._active())
+        return found
 
     def rebuild(self) -> None:
         """Project everything anew from the start of the feed, then swap; until then, reads go on as before.
@@ -251,7 +260,8 @@ class Projector:
         leases.release(connection, self._fences)
         self._fences.clear()
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """Give up the lease, so that another can go on at once."""
         if held := dict(self._fences):
             self._database.write(lambda connection: leases.release(connection, held))
             self._fences.clear()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import date, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, select, true
+from sqlalchemy import ColumnElement, Select, and_, case, literal, select
 
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
@@ -15,11 +15,17 @@ from sealbook.ledger.pointers.tables import pointer
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import RunId, Status
 from sealbook.model.publication import Coverage, CoverageKind, Published
+from sealbook.model.status import Availability
 
 _ever = pointer.alias("ever")
-_EVER_PUBLISHED = case(
-    (POINTED, true()), else_=select(_ever.c.run_id).where(same(_ever, partition_state)).exists()
+AVAILABILITY = case(
+    (and_(READABLE, CURRENT), literal(Availability.PUBLISHED.value)),
+    (READABLE, literal(Availability.BEHIND.value)),
+    (POINTED, literal(Availability.HIDDEN.value)),
+    (select(_ever.c.run_id).where(same(_ever, partition_state)).exists(), literal(Availability.HIDDEN.value)),
+    else_=literal(Availability.NONE.value),
 )
+"""What consumers get of a partition, whatever became of attempts at it (R-PST-9)."""
 
 
 def known(*asked: ColumnElement[bool]) -> Select[Any]:
@@ -27,7 +33,7 @@ def known(*asked: ColumnElement[bool]) -> Select[Any]:
     state = partition_state.c
     return (
         select(*(state[name] for name in KEY), state.status, state.current_run_id, state.error_message)
-        .add_columns(pointer.c.run_id, READABLE, CURRENT, _EVER_PUBLISHED)
+        .add_columns(pointer.c.run_id, AVAILABILITY)
         .outerjoin(pointer, pointer_of(partition_state))
         .where(*asked)
         .order_by(*(state[name] for name in KEY))
@@ -43,9 +49,7 @@ def covered(
     current_run_id: RunId | None,
     error_message: str | None,
     pointed_run_id: RunId | None,
-    readable: bool | None,
-    current: bool | None,
-    ever_published: bool,
+    availability: str,
 ) -> Coverage:
     """Say what a read gets of a partition that has a state."""
     key = source, customer_id, query_name, logical_date
@@ -54,13 +58,13 @@ def covered(
         if status is Status.SUCCESS
         else "no run is accepted; the next attempt is awaited"
     )
-    if readable and current:
+    if availability == Availability.PUBLISHED:
         return Coverage(*key, CoverageKind.PUBLISHED, pointed_run_id)
-    if readable:
+    if availability == Availability.BEHIND:
         return Coverage(*key, CoverageKind.BEHIND, pointed_run_id, waiting)
     if status is Status.FAILED:
         return Coverage(*key, CoverageKind.FAILED, None, error_message)
-    if ever_published:
+    if availability == Availability.HIDDEN:
         return Coverage(*key, CoverageKind.HIDDEN, None, f"what was published is withdrawn; {waiting}")
     return Coverage(*key, CoverageKind.PENDING, None, waiting)
 

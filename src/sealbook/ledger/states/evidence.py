@@ -39,11 +39,19 @@ class Validators:
 
         So two who judge by the same contract for the first time wait for each other with nothing else locked.
         """
-        digests = [_digest(verdict.validator_version, _checks(verdict)) for verdict in verdicts]
+        digests = [
+            _digest(verdict.validator_version, _checks(verdict), verdict.contract_hash)
+            for verdict in verdicts
+        ]
         ids = self._ids
         if not ids.keys() >= set(digests):
             rows = {
-                digest: {"digest": digest, "version": verdict.validator_version, "checks": _checks(verdict)}
+                digest: {
+                    "digest": digest,
+                    "version": verdict.validator_version,
+                    "checks": _checks(verdict),
+                    "contract_hash": verdict.contract_hash,
+                }
                 for digest, verdict in zip(digests, verdicts, strict=True)
             }
             ids = self._database.write(lambda connection: _recorded(connection, rows), repeatable=True)
@@ -80,8 +88,9 @@ def _checks(verdict: Verdict) -> _Checks:
 
 
 @lru_cache(maxsize=1_000)  # many verdicts are of one validator
-def _digest(version: str, checks: _Checks) -> str:
-    return sha256(json_text([version, checks]).encode()).hexdigest()
+def _digest(version: str, checks: _Checks, contract_hash: str | None) -> str:
+    named = [version, checks] if contract_hash is None else [version, checks, contract_hash]
+    return sha256(json_text(named).encode()).hexdigest()
 
 
 def _recorded(connection: Connection, rows: Mapping[str, dict[str, Any]]) -> dict[str, int]:

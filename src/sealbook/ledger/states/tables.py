@@ -55,9 +55,10 @@ validator = Table(
     Column("digest", Name, nullable=False),
     Column("version", Text, nullable=False),
     Column("checks", JsonDocument, nullable=False),
+    Column("contract_hash", Name),
     UniqueConstraint("digest", name="validator_digest"),
 )
-"""Who judged: a validator's version, and its checks in their order. The digest is over both."""
+"""Who judged: a validator's version, its checks in their order, its contract. The digest is over all."""
 
 attempt = Table(
     "attempt",

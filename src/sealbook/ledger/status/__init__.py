@@ -1,0 +1,6 @@
+"""Partition status: projected from the log, held against what is expected when it is read (R-PST)."""
+
+from sealbook.ledger.status.projection import PartitionStatuses
+from sealbook.ledger.status.reader import StatusReader
+
+__all__ = ["PartitionStatuses", "StatusReader"]
