@@ -71,7 +71,8 @@ def cell_of(
 ) -> Cell:
     """Return the cell of a partition that is expected; `attempted` is false if nobody ever touched it.
 
-    While a run is at work on a partition that is not good, it shows as running.
+    One that is `provisional` is not due yet, and so not missing (R-PST-6). While a run is at work on a
+    partition that is not good, it shows as running.
     """
     match display:
         case Display.WITHDRAWN:
@@ -86,7 +87,9 @@ def cell_of(
         return Cell.RUNNING
     if _failed(attempt):
         return Cell.FAILED
-    return Cell.PENDING if attempted else Cell.MISSING
+    if attempted:
+        return Cell.PENDING
+    return Cell.PROVISIONAL if provisional else Cell.MISSING
 
 
 def _failed(attempt: LastAttempt | None, after: Materialization | None = None) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
 from typing import NamedTuple
 
 from sealbook.errors import InvalidInput
 
 _DAY = timedelta(days=1)
+_NEVER = datetime.max.replace(tzinfo=UTC)
+"""The last moment that Python knows: what would come later never does."""
 
 
 class Deadline(NamedTuple):
@@ -44,23 +47,40 @@ class Freshness:
         `end` is that of the day. Until the deadline of a later point has passed, that of an earlier one still
         counts: a day that is late does not turn fresh because it is due once more.
         """
-        passed = [point for point in self.due if end + point + self.max_lag <= now]
-        return Deadline(end + passed[-1], end + passed[-1] + self.max_lag) if passed else None
+        for point in reversed(self.due):
+            deadline = Deadline(later(end, point), later(end, point + self.max_lag))
+            if deadline.at <= now:
+                return deadline
+        return None
 
     def next_point(self, end: datetime, after: datetime) -> datetime | None:
         """Return the first due point after a moment; None once there is none left."""
-        return next((end + point for point in self.due if end + point > after), None)
+        return next((at for at in (later(end, point) for point in self.due) if at > after), None)
 
     def is_settled(self, end: datetime, materialized_at: datetime) -> bool:
         """Tell whether a materialization is the last that is due."""
-        return materialized_at >= end + self.due[-1]
+        return materialized_at >= later(end, self.due[-1])
 
 
 def day_end(day: date, zone: tzinfo) -> datetime:
-    """Return the moment at which a day is over in a time zone, in UTC."""
+    """Return the moment at which a day is over in a time zone, in UTC: the first midnight after it.
+
+    Where clocks skip that midnight, it is the moment at which they would have shown it.
+    """
+    if day == date.max:
+        return _NEVER
     return datetime.combine(day + _DAY, time(), zone).astimezone(UTC)
 
 
+@lru_cache
 def last_ended(now: datetime, zone: tzinfo) -> date:
-    """Return the last day that is over in a time zone."""
-    return now.astimezone(zone).date() - _DAY
+    """Return the last day that is over in a time zone: by `day_end`, so that the two never disagree."""
+    day = now.astimezone(zone).date()  # over already, where clocks have gone back past midnight
+    while day_end(day, zone) > now:
+        day -= _DAY
+    return day
+
+
+def later(moment: datetime, span: timedelta) -> datetime:
+    """Return the moment that comes a span after another."""
+    return moment + span if span <= _NEVER - moment else _NEVER

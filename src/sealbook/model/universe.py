@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 from sealbook.errors import InvalidInput
-from sealbook.model.freshness import Freshness, day_end, last_ended
+from sealbook.model.freshness import Freshness, day_end, last_ended, later
 from sealbook.model.keys import PartitionKey
-from sealbook.model.selection import Keyed, Selection, key_of
+from sealbook.model.selection import Keyed, Selection, days_of, key_of
 
-_NO_END = date(9998, 12, 31)
-"""The last day of an account that names none: its end is still a moment that Python knows."""
+Days = tuple[date, date]
+"""The first and the last of consecutive days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ class Account:
                 value=self.first_day,
                 remedy="Correct one of the two.",
             )
+
+    def within(self, since: date, until: date) -> Days | None:
+        """Return which days of a span the account has."""
+        return _overlap((since, until), self.first_day, self.last_day)
 
 
 class AssetName(NamedTuple):
@@ -62,6 +67,12 @@ class Upstream:
     def __post_init__(self) -> None:
         if self.first > self.last:
             raise InvalidInput.of("days", [self.first, self.last], "the first day, then the last one")
+
+    def window(self, day: date) -> Days | None:
+        """Return of which days the partitions are that one of a day is made of, if the calendar has any."""
+        first = max(day.toordinal() + self.first, date.min.toordinal())
+        last = min(day.toordinal() + self.last, date.max.toordinal())
+        return None if first > last else (date.fromordinal(first), date.fromordinal(last))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,33 +112,39 @@ class Universe:
     """By source, then by customer."""
     first_known: Mapping[AssetName, date] = field(default_factory=dict)
 
-    def days(self, asset: AssetName, account: Account) -> tuple[date, date] | None:
-        """Return the first and the last day that an account has of a query, due or not."""
+    def days(self, asset: AssetName, account: Account) -> Days | None:
+        """Return which days an account has of a query, due or not."""
         first = account.first_day or self.first_known.get(asset)
-        last = account.last_day or _NO_END
-        return None if first is None or first > last else (first, last)
+        return None if first is None else account.within(first, date.max)
 
-    def due_days(self, asset: AssetName, account: Account, now: datetime) -> tuple[date, date] | None:
-        """Return the first and the last day of a query that is due by now."""
+    def due_days(self, asset: AssetName, account: Account, now: datetime) -> Days | None:
+        """Return which days of a query are due by now."""
         days = self.days(asset, account)
         if days is None:
             return None
-        last = min(days[1], last_ended(now - self._first_due(asset), account.zone))
-        return None if days[0] > last else (days[0], last)
+        return _overlap(days, None, last_ended(now - self._first_due(asset), account.zone))
 
     def due(self, selection: Selection, now: datetime) -> Iterator[Span]:
         """Yield the spans of days that are due and chosen, in the order of keys."""
+        if selection.keys:
+            for key in sorted({*selection.keys}):
+                if self.is_due(key, now):
+                    yield Span(*key_of(key), key.logical_date)
+            return
+        customers = None if selection.customers is None else {*selection.customers}
         wanted = sorted(
             (asset.source, customer_id, asset.query_name)
             for asset in self.assets
             if selection.has_query(*asset)
             for customer_id in self.accounts.get(asset.source, ())
+            if customers is None or customer_id in customers
         )
         for source, customer_id, query_name in wanted:
             asset = AssetName(source, query_name)
-            days = self.due_days(asset, self.accounts[source][customer_id], now)
+            due = self.due_days(asset, self.accounts[source][customer_id], now)
+            days = due and _overlap(due, selection.since, selection.until)
             if days is not None:
-                yield from _chosen(Span(source, customer_id, query_name, *days), selection)
+                yield Span(source, customer_id, query_name, *days)
 
     def expects(self, key: Keyed) -> bool:
         """Tell whether a partition is one that there should be, at some time."""
@@ -145,7 +162,7 @@ class Universe:
         asset, account = self._of(key)
         if account is None or not self.expects(key):
             return None
-        return day_end(key.logical_date, account.zone) + self._first_due(asset)
+        return later(day_end(key.logical_date, account.zone), self._first_due(asset))
 
     def zone(self, key: Keyed) -> tzinfo:
         """Return the time zone of a partition's day; UTC where its customer is not configured."""
@@ -162,13 +179,14 @@ class Universe:
         asset = self.assets.get(AssetName(key.source, key.query_name))
         for each in asset.upstreams if asset is not None and self.expects(key) else ():
             source, query_name = each.asset
-            customers = self.accounts.get(source, ()) if each.all_customers else (key.customer_id,)
+            window = each.window(key.logical_date)
+            accounts = self.accounts.get(source, {})
+            customers = accounts if each.all_customers else accounts.keys() & {key.customer_id}
             for customer_id in sorted(customers):
-                for offset in range(each.first, each.last + 1):
-                    day = key.logical_date + timedelta(days=offset)
-                    upstream = PartitionKey(source, customer_id, query_name, day)
-                    if self.expects(upstream):
-                        yield upstream
+                there = self.days(each.asset, accounts[customer_id])
+                days = there and window and _overlap(there, *window)
+                for day in days_of(*days) if days else ():
+                    yield PartitionKey(source, customer_id, query_name, day)
 
     def _of(self, key: Keyed) -> tuple[AssetName, Account | None]:
         asset = AssetName(key.source, key.query_name)
@@ -181,44 +199,33 @@ class Universe:
 
 
 def check_upstreams(assets: Iterable[Asset]) -> None:
-    """Refuse upstreams that are not there, and assets that are made of themselves."""
+    """Refuse upstreams that are not there, and assets that are made of themselves.
+
+    The error's value begins with an asset and that upstream of it which is wrong.
+    """
     upstreams = {asset.name: [each.asset for each in asset.upstreams] for asset in assets}
     for name, above in upstreams.items():
         for upstream in above:
             if upstream not in upstreams:
-                raise InvalidInput.of("upstreams", upstream, f"a query of the book, for {name}")
-    done: set[AssetName] = set()
-    for name in upstreams:
-        _climb(name, upstreams, (), done)
-
-
-def _climb(
-    name: AssetName,
-    upstreams: Mapping[AssetName, list[AssetName]],
-    below: tuple[AssetName, ...],
-    done: set[AssetName],
-) -> None:
-    if name in below:
-        circle = " → ".join(str(each) for each in (*below[below.index(name) :], name))
+                raise InvalidInput(
+                    f"there is no query {upstream}",
+                    field="upstreams",
+                    value=(name, upstream),
+                    remedy="Name a query of the book.",
+                )
+    try:
+        TopologicalSorter(upstreams).prepare()
+    except CycleError as error:
+        circle = error.args[1][::-1]  # each is followed by what it is made of
         raise InvalidInput(
-            f"upstreams go round in a circle: {circle}", field="upstreams", remedy="Take one of them out."
-        )
-    if name not in done:
-        for upstream in upstreams[name]:
-            _climb(upstream, upstreams, (*below, name), done)
-        done.add(name)
+            f"upstreams go round in a circle: {' → '.join(map(str, circle))}",
+            field="upstreams",
+            value=circle,
+            remedy="Take one of them out.",
+        ) from None
 
 
-def _chosen(span: Span, selection: Selection) -> Iterator[Span]:
-    """Yield what a selection leaves of a span."""
-    if selection.keys:
-        for *own, day in sorted(map(key_of, selection.keys)):
-            if tuple(own) == span[:3] and span.first <= day <= span.last:
-                yield span._replace(first=day, last=day)
-        return
-    if selection.customers is not None and span.customer_id not in selection.customers:
-        return
-    first = max(span.first, selection.since or span.first)
-    last = min(span.last, selection.until or span.last)
-    if first <= last:
-        yield span._replace(first=first, last=last)
+def _overlap(days: Days, since: date | None, until: date | None) -> Days | None:
+    """Return what of some days lies in a span, which may be open at its ends."""
+    first, last = max(days[0], since or days[0]), min(days[1], until or days[1])
+    return None if first > last else (first, last)
