@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from sealbook.book.statuses import StatusReads
 from sealbook.config import Settings, SourceSettings, check_selection, find_query
 from sealbook.model.selection import Selection
 
@@ -25,15 +26,11 @@ if TYPE_CHECKING:
     from sealbook.read.plan import ReadPlan
 
 
-class Readable(ABC):
+class Readable(StatusReads):
     """What both sides of a book have: settings, raw partitions, Spark, and what is published."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-
-    @property
-    @abstractmethod
-    def _reads(self) -> LedgerReader: ...
 
     @abstractmethod
     def close(self) -> None:
@@ -185,6 +182,9 @@ class BookReader(Readable):
     @property
     def _reads(self) -> LedgerReader:
         return self.ledger
+
+    def catch_up(self) -> None:
+        """Do nothing: who cannot write reads what is projected; `ledger.statuses.lag()` says how far."""
 
     def close(self) -> None:
         """Close the ledger."""

@@ -47,7 +47,8 @@ def print_board(console: Console, board: Board) -> None:
     _print_runs(console, board.runs, board.now)
     _print_changes(console, board.changes, board.now)
     if board.lag.alert is not None:
-        text = f"{board.lag.alert}: what is shown is {_span(timedelta(seconds=board.lag.seconds))} behind the log"
+        behind = _span(timedelta(seconds=board.lag.seconds))
+        text = f"{board.lag.alert}: what is shown is {behind} behind the log"
         console.print(Text.assemble((text, "bold yellow"), " → sealbook project --follow"))
     if board.grid.rows:
         print_grid(console, board.grid)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from sealbook.model.explanation import Cause, Explanation, Finding, Problem, Standing, Way
+    from sealbook.model.explanation import Cause, Explanation, Finding, History, Problem, Way
 
 app = typer.Typer()
 
@@ -51,49 +50,34 @@ def explain(ctx: typer.Context, key: KeyArgument, form: FormatOption = Format.TA
 
 
 def _print(found: Explanation) -> None:
+    from rich.text import Text
+
     from sealbook.cli.table import stdout_console
 
     console = stdout_console()
-    console.print(str(found.key), style="bold", soft_wrap=True)
-    _print_standing(console, found.standing)
+    heading, style = _HEADINGS[found.standing.reading]
+    _say(console, Text(str(found.key), "bold"))
+    _say(console, Text.assemble((heading, style), f". {found.standing.text}"))
     for problem in found.problems:
+        console.print()
         _print_problem(console, problem)
     console.print()
-    _say(console, "Next: ", found.following.text)
-    _print_history(console, found)
-
-
-def _print_standing(console: Console, standing: Standing) -> None:
-    from rich.text import Text
-
-    heading, style = _HEADINGS[standing.reading]
-    details = []
-    if standing.since is not None:
-        details.append(f"since {_time(standing.since)}")
-    if standing.record_count is not None:
-        details.append(counted(standing.record_count, "row"))
-    if standing.schema_version is not None:
-        details.append(f"schema_version {standing.schema_version}")
-    line = Text.assemble((heading, style), f" {', '.join(details)}." if details else ".", f" {standing.text}")
-    console.print(line)
+    if found.following is not None:
+        _say(console, Text.assemble(("Next: ", "bold"), found.following.text))
+    _print_history(console, found.history)
 
 
 def _print_problem(console: Console, problem: Problem) -> None:
     from rich.text import Text
 
-    since = "" if problem.since is None else f", since {_time(problem.since)}"
-    console.print()
-    console.print(Text.assemble((problem.kind, "bold yellow"), f"{since}: {problem.text}."))
-    _print_findings(console, problem.findings)
-    for depth, line in _cause_lines(problem.causes, problem.more):
-        _say(console, "  " * (depth + 1), line)
-    _print_ways(console, problem.ways)
-
-
-def _print_findings(console: Console, findings: Iterable[Finding]) -> None:
-    for each in findings:
+    since = "" if problem.since is None else f" since {problem.since:%Y-%m-%d %H:%M} UTC"
+    _say(console, Text.assemble((problem.kind, "bold yellow"), f"{since}: {problem.text}."))
+    for each in problem.findings:
         detail = each.detail or f"{each.violations:,} found"
-        _say(console, "  ", f"{each.check}: {detail}{_lines(each)}")
+        _say(console, Text.assemble((each.check, "bold"), f": {detail}{_lines(each)}"), indent=2)
+    for depth, line in _cause_lines(problem.causes, problem.more):
+        _say(console, Text(line), indent=2 * depth + 2)
+    _print_ways(console, problem.ways)
 
 
 def _lines(finding: Finding) -> str:
@@ -112,43 +96,43 @@ def _cause_lines(causes: Iterable[Cause], more: int, depth: int = 0) -> Iterator
         yield depth, f"← and {more:,} more"
 
 
-def _print_ways(console: Console, ways: Iterable[Way]) -> None:
+def _print_ways(console: Console, ways: Sequence[Way]) -> None:
     """Print each command whole, so that it can be copied: beside its purpose, or below it."""
     from rich.text import Text
 
-    shown = list(ways)
-    widest = max((len(each.purpose) for each in shown), default=0)
-    beside = all(4 + widest + len(each.command) <= console.width for each in shown)
-    for each in shown:
-        line = Text(f"  {each.purpose:<{widest}}  " if beside else f"  {each.purpose}:\n    ", "dim")
-        line.append(each.command, "cyan")
+    widest = max((len(each.purpose) for each in ways), default=0)
+    beside = all(4 + widest + len(each.command) <= console.width for each in ways)
+    for each in ways:
+        line = Text()
+        if beside:
+            line.append(f"  {each.purpose:<{widest}}  ").append(each.command, "cyan")
+            note = "" if each.note is None else f"  ({each.note})"
+            line.append(note if len(line) + len(note) <= console.width else "", "dim")
+        else:
+            note = "" if each.note is None else f", {each.note}"
+            line.append(f"  {each.purpose}{note}\n    ").append(each.command, "cyan")
         console.print(line, soft_wrap=True)
 
 
-def _print_history(console: Console, found: Explanation) -> None:
-    history = found.history
+def _print_history(console: Console, history: History) -> None:
+    from rich.text import Text
+
+    line = Text("History: ", "bold")
     if not history.runs:
-        _say(console, "History: ", "nobody has ever worked on it.")
+        _say(console, line.append("nobody has ever worked on it.", "not bold"))
         return
-    published = "never published" if not history.publications else _times(history.publications)
-    said = f"{counted(history.runs, 'run')}, {counted(history.judgements, 'judgement')}, {published}."
-    _say(console, "History: ", said)
+    published = {0: "never published", 1: "published once"}.get(
+        history.publications, f"published {history.publications:,} times"
+    )
+    told = f"{counted(history.runs, 'run')}, {counted(history.judgements, 'judgement')}, {published}."
+    _say(console, line.append(told, "not bold"))
     _print_ways(console, history.ways)
 
 
-def _times(publications: int) -> str:
-    return "published once" if publications == 1 else f"published {publications:,} times"
-
-
-def _say(console: Console, label: str, text: str) -> None:
+def _say(console: Console, text: Text, *, indent: int = 0) -> None:
     """Print a text that wraps below itself."""
-    from rich.padding import Padding
     from rich.text import Text
 
-    indent = len(label) if not label.strip() else 0
-    line: Text | Padding = Text.assemble((label.strip() + " " if label.strip() else "", "bold"), text)
-    console.print(Padding(line, (0, 0, 0, indent), expand=False) if indent else line)
-
-
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    for line in text.wrap(console, console.width - indent):
+        line.rstrip()
+        console.print(Text(" " * indent).append_text(line), soft_wrap=True)

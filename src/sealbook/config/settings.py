@@ -86,6 +86,8 @@ class Settings:
     sources: Mapping[str, SourceSettings]
     spark: SparkSettings
     retention: RetentionSettings = RetentionSettings()
+    tenant: str = "default"
+    workspace: str = "default"
     alerts: AlertSettings | None = None
     """None: nobody is told."""
     file: Path | None = None

@@ -10,6 +10,7 @@ from typing import Self
 from sealbook.clock import Clock
 from sealbook.errors import SealbookError
 from sealbook.ledger import roles
+from sealbook.ledger.alerts import AlertWriter
 from sealbook.ledger.contracts import ContractWriter
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.clock import LedgerClock
@@ -52,6 +53,7 @@ class Ledger:
         self.run_store = SqlRunStore(database, clock)
         self.runs = RunWriter(database, clock)
         self.contracts = ContractWriter(database, clock)
+        self.alerts = AlertWriter(database, clock, scope)
         self.state = self.reader.state
         self.states = self.reader.states
         self.status_counts = self.reader.status_counts

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from sealbook.errors import Conflict
 from sealbook.ledger.db import leases
@@ -22,6 +22,7 @@ from sealbook.ledger.db.alert_tables import alert, alert_notice
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.model.alerts import Alert, AlertKind, Notice, NoticeState
+from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
 TURN = timedelta(minutes=2)
 """How long one who died keeps others from their turn; longer than any receiver may take for a batch."""
@@ -40,22 +41,15 @@ class Recorded:
 class AlertWriter:
     """The port of whoever raises alerts and sends them."""
 
-    def __init__(
-        self,
-        database: Database,
-        clock: LedgerClock,
-        *,
-        tenant_id: str = "default",
-        workspace_id: str = "default",
-    ) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, scope: Scope = DEFAULT_SCOPE) -> None:
         self._database = database
         self._clock = clock
-        self._scope = {"tenant_id": tenant_id, "workspace_id": workspace_id}
+        self._scope = scope
 
     @contextmanager
     def turn(self) -> Iterator[AlertTurn]:
         """Have a turn while the block lasts; Conflict if another has it."""
-        name = f"alerts/{'/'.join(self._scope.values())}"
+        name = f"alerts/{'/'.join(self._scope)}"
         holder = uuid4().hex
 
         def claim(connection: Connection) -> int:
@@ -79,12 +73,10 @@ class AlertWriter:
 class AlertTurn:
     """What may be done in a turn; Conflict once it is lost."""
 
-    def __init__(
-        self, database: Database, clock: LedgerClock, scope: dict[str, str], lease: str, fence: int
-    ) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, scope: Scope, lease: str, fence: int) -> None:
         self._database = database
         self._clock = clock
-        self._scope = scope
+        self._scope = scope._asdict()
         self._lease = lease
         self._fence = fence
 
@@ -150,20 +142,6 @@ class AlertTurn:
         return {**self._scope, "alert_id": alert_id, "state": state.value}
 
 
-class AlertReader:
-    """The port of whoever wants to know what has been raised, and what still waits to be told."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def waiting(self, tenant_id: str = "default", workspace_id: str = "default") -> int:
-        """Count what no receiver has taken yet."""
-        scope = {"tenant_id": tenant_id, "workspace_id": workspace_id}
-        with self._database.read() as connection:
-            count: int = connection.execute(_COUNT, scope).scalar_one()
-        return count
-
-
 def _of_scope(table: Any) -> list[Any]:
     return [table.c[name] == bindparam(name) for name in ("tenant_id", "workspace_id")]
 
@@ -179,7 +157,6 @@ _WAITING = (
     .where(*_UNSENT)
     .order_by(alert_notice.c.position)
 )
-_COUNT = select(func.count()).select_from(alert_notice).where(*_UNSENT)
 _MARK = update(alert_notice).where(alert_notice.c.position == bindparam("of")).values(sent_at=bindparam("at"))
 
 

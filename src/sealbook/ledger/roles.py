@@ -31,6 +31,8 @@ _READ = {
         "removal",
         "authority_change",
         "warehouse_version",
+        "alert",
+        "alert_notice",
     )
 }
 # Whoever appends events also takes them into the projections, so that no daemon is needed.
@@ -73,6 +75,8 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
         "pointer": ["SELECT", "INSERT", "UPDATE (valid_to, closed_at)"],  # a rollback takes effect at once
         "warehouse_version": ["SELECT", "UPDATE (version, changed_at)"],
         "retired_run": ["SELECT", "INSERT"],
+        "alert": ["SELECT", "INSERT", "UPDATE (resolved_at)"],
+        "alert_notice": ["SELECT", "INSERT", "UPDATE (sent_at)"],
         "projection": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "run_snapshot": ["SELECT", "INSERT", "UPDATE", "DELETE"],
     },

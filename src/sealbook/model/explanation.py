@@ -26,6 +26,8 @@ class Way:
 
     purpose: str
     command: str
+    note: str | None = None
+    """When it helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,8 @@ class Explanation:
     display: Display
     standing: Standing
     problems: tuple[Problem, ...]
-    following: Following
+    following: Following | None
+    """None: what consumers get says it all."""
     history: History
 
     def to_dict(self) -> dict[str, object]:
@@ -135,6 +138,6 @@ class Explanation:
             "display": self.display,
             **asdict(self.standing),
             "problems": [each.to_dict() for each in self.problems],
-            "next": asdict(self.following),
+            "next": None if self.following is None else asdict(self.following),
             "history": asdict(self.history),
         }

@@ -29,15 +29,14 @@ def find_alerts(
     reader: StatusReader,
     expectations: Expectations,
     lags: Mapping[str, Lag],
-    selection: Selection = Selection(),  # noqa: B008 - it is frozen
-) -> Iterator[Alert]:
-    """Yield what is wrong now with partitions that are expected, and with projections, given how they lag."""
-    for name, lag in lags.items():
-        if lag.alert is not None:
-            yield _of_lag(name, lag, expectations)
+    selection: Selection,
+) -> list[Alert]:
+    """Return what is wrong now with partitions that are expected, and with projections; the worst first."""
+    found = [_of_lag(name, lag, expectations) for name, lag in lags.items() if lag.alert is not None]
     for line in iter_lines(reader, expectations, selection, _ALERTING):
         if line.expected:
-            yield from _of_line(line, expectations)
+            found += _of_line(line, expectations)
+    return sorted(found, key=_by_badness)
 
 
 def send_notices(turn: AlertTurn, receiver: Receiver) -> int:
@@ -53,6 +52,10 @@ def send_notices(turn: AlertTurn, receiver: Receiver) -> int:
 def encode_notices(notices: Iterable[Notice]) -> bytes:
     """Return the JSON list that a receiver gets."""
     return msgspec.json.encode([each.to_dict() for each in notices])
+
+
+def _by_badness(alert: Alert) -> tuple[int, str]:
+    return list(AlertKind).index(alert.kind), alert.subject
 
 
 def _of_line(line: StatusLine, expectations: Expectations) -> Iterator[Alert]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from datetime import datetime
 
 from sealbook.ledger.status.reader import StatusReader
 from sealbook.model.expectations import Expectations
 from sealbook.model.explanation import Cause
 from sealbook.model.keys import PartitionKey
-from sealbook.model.selection import Selection
 from sealbook.model.staleness import StaleCode, StaleReason
 from sealbook.model.status_line import StatusLine
 
@@ -25,6 +24,7 @@ class Causes:
         self._reader = reader
         self._expectations = expectations
         self._lines: dict[PartitionKey, StatusLine] = {}
+        self._reasons: dict[PartitionKey, list[StaleReason]] = {}
         self._told: set[PartitionKey] = set()
 
     def line(self, key: PartitionKey) -> StatusLine:
@@ -33,17 +33,11 @@ class Causes:
             self._lines[key] = self._reader.line(key, self._expectations)
         return self._lines[key]
 
-    def reasons(self, line: StatusLine) -> list[StaleReason]:
+    def reasons(self, key: PartitionKey) -> list[StaleReason]:
         """Return every reason for which a partition is stale, the main one first."""
-        if line.last_materialization_at is None:
-            return []
-        self._look_up(self._expectations.universe.upstreams(line.key))
-        return self._expectations.reasons(
-            line.key,
-            line.last_materialization_at,
-            line.last_materialization_code_version,
-            lambda upstream: self.line(upstream).last_materialization_at,
-        )
+        if key not in self._reasons:
+            self._reasons[key] = self._reader.reasons(key, self._expectations)
+        return self._reasons[key]
 
     def of(self, reason: StaleReason) -> tuple[tuple[Cause, ...], int]:
         """Return the first few partitions that a reason comes from, and how many more there are.
@@ -59,7 +53,7 @@ class Causes:
         line = self.line(key)
         causes: list[Cause] = []
         more = 0
-        for reason in self.reasons(line):
+        for reason in self.reasons(line.key):
             if reason.code in _OF_UPSTREAMS:
                 found, left = self.of(reason)
                 causes += found
@@ -68,31 +62,23 @@ class Causes:
 
     def _said(self, line: StatusLine) -> str:
         if line.last_materialization_at is not None:
-            stale = [each.code for each in self.reasons(line)]
-            published = (
-                f"published {_time(line.last_materialization_at)} by run {line.last_materialization_run_id}"
-            )
+            stale = [each.code for each in self.reasons(line.key)]
+            when, run_id = time_text(line.last_materialization_at), line.last_materialization_run_id
+            published = f"published {when} by run {run_id}"
             return f"{published}; stale: {', '.join(stale)}" if stale else published
-        if line.last_attempt_outcome is not None:
+        if line.last_attempt_outcome is not None and line.last_attempt_at is not None:
             return (
                 f"never published; its last attempt, run {line.last_attempt_run_id},"
-                f" {line.last_attempt_outcome.lower()} {_time(line.last_attempt_at)}"
+                f" {line.last_attempt_outcome.lower()} {time_text(line.last_attempt_at)}"
             )
         if line.attempted:
             return "never published; it waits"
         due_at = self._expectations.universe.due_at(line.key)
         if due_at is not None and not line.due:
-            return f"not due before {_time(due_at)}"
+            return f"not due before {time_text(due_at)}"
         return "nobody has attempted it"
 
-    def _look_up(self, keys: Iterable[PartitionKey]) -> None:
-        """Ask for the lines of many partitions at once."""
-        unknown = [key for key in keys if key not in self._lines]
-        if len(unknown) > 1:
-            asked = Selection(keys=unknown)
-            for line in self._reader.lines(self._expectations, asked, limit=len(unknown)):
-                self._lines[line.key] = line
 
-
-def _time(moment: object) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+def time_text(moment: datetime) -> str:
+    """Return a time for people, to the minute."""
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

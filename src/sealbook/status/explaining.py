@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
 
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey, RunEvent
@@ -15,8 +14,9 @@ from sealbook.model.keys import check_key
 from sealbook.model.partition_events import PartitionFact, read_fact
 from sealbook.model.status import AttemptOutcome, Availability
 from sealbook.model.universe import AssetName
+from sealbook.model.words import counted
 from sealbook.status.archive import RunArchive, Span
-from sealbook.status.causes import Causes
+from sealbook.status.causes import Causes, time_text
 from sealbook.status.problems import Known, problems_of, stale_problem
 
 
@@ -83,24 +83,24 @@ def _standing(known: Known, expectations: Expectations) -> Standing:
     line, pointer = known.line, known.pointer
     if line.availability.readable and pointer is not None:
         accepted = known.latest(pointer.run_id)
+        count = None if accepted is None else accepted.record_count
+        rows = "" if count is None else f"{counted(count, 'row')} of "
+        published = time_text(pointer.published_at)
         return Standing(
             Reading.READABLE,
-            f"Consumers get run {pointer.run_id}.",
+            f"Consumers get run {pointer.run_id}, published {published}:"
+            f" {rows}schema_version {pointer.schema_version}.",
             pointer.run_id,
             pointer.published_at,
             pointer.schema_version,
-            None if accepted is None else accepted.record_count,
+            count,
         )
     if line.availability is Availability.HIDDEN:
-        text = "Consumers get nothing any more"
-        last = (
-            None if pointer is None else f": run {pointer.run_id} was published {_time(pointer.published_at)}"
-        )
-        return Standing(Reading.NOT_READABLE, f"{text}{last or ''}.")
+        return Standing(Reading.NOT_READABLE, "Consumers get nothing any more.")
     if line.attempted or (line.expected and line.due):
         return Standing(Reading.NOT_READABLE, "Consumers get nothing: no run of it was ever published.")
     if line.expected and known.due_at is not None:
-        return Standing(Reading.NOT_DUE, f"It is due {_time(known.due_at)}, and not missing before.")
+        return Standing(Reading.NOT_DUE, f"It is due {time_text(known.due_at)}.")
     return Standing(Reading.NOT_EXPECTED, f"Nothing is expected here: {_why_not(known.key, expectations)}.")
 
 
@@ -125,19 +125,18 @@ def _why_not(key: PartitionKey, expectations: Expectations) -> str:
 
 
 def _stale(known: Known, causes: Causes) -> Iterator[Problem]:
-    for reason in causes.reasons(known.line):
+    for reason in causes.reasons(known.key):
         found, more = causes.of(reason)
         yield replace(stale_problem(known, reason), causes=found, more=more)
 
 
-def _following(known: Known, expectations: Expectations) -> Following:
-    """Say what happens next: what is due, as nothing is fetched by itself."""
+def _following(known: Known, expectations: Expectations) -> Following | None:
+    """Say what happens next: when it is due again, as nothing is fetched by itself."""
     line, now = known.line, expectations.now
-    if not line.expected:
-        return Following("Nothing: it is not expected.")
-    due_at = known.due_at
-    if due_at is not None and due_at > now:
-        return Following(f"It is due {_time(due_at)}.", due_at)
+    if not line.expected or (not line.due and not line.attempted):
+        return None
+    if known.due_at is not None and known.due_at > now:
+        return Following(f"It is due {time_text(known.due_at)}.", known.due_at)
     freshness = expectations.universe.freshness(known.key)
     if freshness is None:
         return Following("Nothing by itself: its query has no due points.")
@@ -145,8 +144,8 @@ def _following(known: Known, expectations: Expectations) -> Following:
     point = freshness.next_point(end, now)
     if point is not None:
         deadline = point + freshness.max_lag
-        late = "" if deadline == point else f", and late from {_time(deadline)} on"
-        return Following(f"It is due again {_time(point)}{late}.", point)
+        late = "" if deadline == point else f", and late from {time_text(deadline)} on"
+        return Following(f"It is due again {time_text(point)}{late}.", point)
     if line.settled:
         return Following("Nothing: it is settled, and will not be due again.")
     return Following("Nothing by itself: its last due point has passed.")
@@ -157,7 +156,3 @@ def _history(known: Known) -> History:
     runs = {each.run_id for each in known.attempts} | {fact.run_id for fact in known.facts}
     ways = (Way("see every judgement", f"sealbook state history {key}"),) if known.attempts else ()
     return History(len(known.attempts), len(runs), len(known.pointers), ways)
-
-
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

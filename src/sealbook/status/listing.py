@@ -6,9 +6,13 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger.status.reader import StatusReader
@@ -83,6 +87,11 @@ def status_table(lines: Iterable[StatusLine], scope: Scope, schema: pa.Schema = 
     while page := list(islice(remaining, _PAGE)):
         pages.append(_batch(page, scope, schema))
     return pa.Table.from_batches(pages, schema)
+
+
+def spark_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Return a status table as a DataFrame; days and times are those of Spark's session."""
+    return spark.createDataFrame(table)
 
 
 def export(lines: Iterable[StatusLine], scope: Scope, target: Path) -> tuple[Path, int]:

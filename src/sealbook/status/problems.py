@@ -147,7 +147,7 @@ def _withdrawn(known: Known) -> Problem:
         at,
         state.current_run_id,
         findings_of(judged),
-        ways=(_fetch(key), _judge_rejected(key), *_roll_back(known), *_lines(key, judged)),
+        ways=(_fetch(key), _judge_rejected(key), *_roll_back(known), *_lines(known, judged)),
     )
 
 
@@ -184,9 +184,9 @@ def _last_failed(known: Known) -> Problem | None:
     kept = "; what was published before stays readable" if readable else ""
     if line.last_attempt_stage == Stage.VALIDATE:
         judged = known.latest(run_id)
-        text = f"run {run_id} was rejected{_by_contract(known, judged)}{kept}"
+        text = f"run {run_id} does not hold {_contract(known, judged)}{kept}"
         again = (_judge_rejected(key),) if known.state.status is Status.FAILED else ()
-        ways = (_fetch(key), *again, *_lines(key, judged))
+        ways = (_fetch(key), *again, *_lines(known, judged))
         return Problem("rejected", _with_error(text, judged), at, run_id, findings_of(judged), ways=ways)
     failed = next(
         (
@@ -230,13 +230,13 @@ def _with_error(text: str, judged: Attempt | None) -> str:
     return f"{text}: {judged.error_message}"
 
 
-def _by_contract(known: Known, judged: Attempt | None) -> str:
+def _contract(known: Known, judged: Attempt | None) -> str:
     if judged is None or known.in_force is None:
-        return ""
+        return "its contract"
     name = known.in_force.contract_hash[:12]
     if judged.judged_at < known.in_force.since:
-        return f" by an earlier contract than the one in force, {name}"
-    return f" by the contract in force, {name}"
+        return f"a contract that was in force before {name}"
+    return f"the contract in force, {name}"
 
 
 def _not_judged(key: PartitionKey, run_id: RunId) -> Problem:
@@ -258,22 +258,23 @@ def _judge_new(key: PartitionKey) -> Way:
 
 
 def _judge_rejected(key: PartitionKey) -> Way:
-    return Way("judge it again, once the contract is corrected", f"sealbook validate --rejected {key}")
+    return Way("judge it again", f"sealbook validate --rejected {key}", "once the contract is corrected")
 
 
 def _roll_back(known: Known) -> tuple[Way, ...]:
     run_id = known.restorable
     if run_id is None:
         return ()
-    return (
-        Way("go back to an earlier run", f"sealbook state rollback {known.key} --to {run_id} --reason '…'"),
-    )
+    return (Way("roll it back", f"sealbook state rollback {known.key} --to {run_id} --reason '…'"),)
 
 
-def _lines(key: PartitionKey, judged: Attempt | None) -> tuple[Way, ...]:
+def _lines(known: Known, judged: Attempt | None) -> tuple[Way, ...]:
     numbers = sorted({line for each in findings_of(judged) for line in each.lines})
     if judged is None or not numbers:
         return ()
     what = "see the line" if len(numbers) == 1 else "see the lines"
+    # The newest run is shown by itself.
+    runs = {each.run_id for each in known.attempts} | {fact.run_id for fact in known.facts}
+    which = "" if judged.run_id == max(runs) else f" --run-id {judged.run_id}"
     listed = ",".join(map(str, numbers))
-    return (Way(what, f"sealbook raw show {key} --run-id {judged.run_id} --lines {listed}"),)
+    return (Way(what, f"sealbook raw show {known.key}{which} --lines {listed}"),)

@@ -32,7 +32,7 @@ _FOUND_BY = {
     Cell.MISSING: StatusFilter(missing=True),
     Cell.PENDING: StatusFilter(displays=frozenset({Display.NEVER_MATERIALIZED})),
 }
-"""Among which lines those are that show as each of what is worth a look; cells are in the order of badness."""
+"""Among which lines those are that show as what is worth a look; in the order of badness."""
 
 
 def cell_of_line(line: StatusLine) -> Cell:

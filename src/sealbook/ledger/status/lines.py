@@ -136,6 +136,8 @@ def _asked(held: Held, where: StatusFilter) -> ColumnElement[bool]:
         asked.append(held.stale)
     if where.failed:
         asked.append(_row.attempt_outcome == AttemptOutcome.FAILED.value)
+    if where.late:
+        asked.append(held.late)
     if where.attention:
         asked.append(and_(held.expected, display != good, or_(held.due, display != never)))
     return or_(*asked)

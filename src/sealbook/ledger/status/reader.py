@@ -135,7 +135,7 @@ class StatusReader:
                 asking = each.of(chosen)
                 found += known_lines(connection, asking, expectations, where)
                 if where.takes_missing:
-                    found += missing_lines(connection, asking, expectations)
+                    found += filter(where.takes, missing_lines(connection, asking, expectations))
             found.sort(key=attrgetter("key"))
             yield from (line for line in found if after is None or line.key > after)
             start, size = start + size, min(2 * size, _MOST_CUSTOMERS)
