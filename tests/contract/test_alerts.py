@@ -109,7 +109,9 @@ def test_nothing_is_lost_while_the_receiver_is_down(ledger: Ledger) -> None:
 
 def test_an_outage_is_a_few_batches(ledger: Ledger) -> None:
     receiver = Keeper()
-    assert send(ledger, *(alert(f"{number:05}") for number in range(2 * BATCH + 1)), receiver=receiver) == 2001
+    assert (
+        send(ledger, *(alert(f"{number:05}") for number in range(2 * BATCH + 1)), receiver=receiver) == 2001
+    )
     assert [batch.count(b'"id"') for batch in receiver.batches] == [BATCH, BATCH, 1]
 
 

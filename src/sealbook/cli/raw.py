@@ -16,7 +16,6 @@ from sealbook.cli.options import (
     KeyArgument,
     LimitOption,
     RunIdOption,
-    parsed_by,
 )
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
@@ -114,18 +113,18 @@ def show_(
     key: KeyArgument,
     run_id: RunIdOption = None,
     rows: Annotated[int, typer.Option(metavar="N", min=0, help="How many rows to show.")] = 10,
-    numbers: Annotated[
-        tuple[int, ...] | None,
+    listed: Annotated[
+        str | None,
         typer.Option(
             "--lines",
             metavar="N,N,…",
             help="Show these lines of the payload instead, by their numbers from 1.",
-            parser=parsed_by(_line_numbers),
         ),
     ] = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show what a partition's seal says, and its first rows; of its newest run, or of --run-id."""
+    numbers = None if listed is None else _line_numbers(listed)
     with open_book(ctx) as book:
         runs = book.raw.runs(key)
         if not runs:

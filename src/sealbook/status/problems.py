@@ -185,7 +185,10 @@ def _last_failed(known: Known) -> Problem | None:
     if line.last_attempt_stage == Stage.VALIDATE:
         judged = known.latest(run_id)
         text = f"run {run_id} does not hold {_contract(known, judged)}{kept}"
-        again = (_judge_rejected(key),) if known.state.status is Status.FAILED else ()
+        # A requeue has it judged again as if it were new (R-VER-6).
+        again = {Status.FAILED: (_judge_rejected(key),), Status.PENDING: (_judge_new(key),)}.get(
+            known.state.status, ()
+        )
         ways = (_fetch(key), *again, *_lines(known, judged))
         return Problem("rejected", _with_error(text, judged), at, run_id, findings_of(judged), ways=ways)
     failed = next(
