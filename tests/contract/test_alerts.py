@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
-import psycopg
 import pytest
 from sqlalchemy import text
 
 from sealbook.errors import Conflict, Transient
-from sealbook.ledger import Ledger, grant_roles, open_ledger
+from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.alerts import TURN, AlertTurn
 from sealbook.model.alerts import Alert, AlertKind, Notice
 from sealbook.model.scope import Scope
@@ -177,11 +176,14 @@ def test_the_database_holds_one_cause_to_one_alert(ledger: Ledger) -> None:
 
 
 def test_books_of_other_scopes_know_nothing_of_it(ledger: Ledger, ledger_url: str, clock: Hands) -> None:
-    with open_ledger(ledger_url, clock=clock, scope=Scope("other", "default")) as other:
-        with ledger.alerts.turn() as turn, other.alerts.turn() as theirs:
-            turn.record([alert("mine")])
-            theirs.record([alert("mine"), alert("theirs")])
-            assert told(turn.waiting(100)) == [("mine", "raised")]
-            assert told(theirs.waiting(100)) == [("mine", "raised"), ("theirs", "raised")]
-            theirs.record([])
-            assert told(turn.waiting(100)) == [("mine", "raised")]
+    with (
+        open_ledger(ledger_url, clock=clock, scope=Scope("other", "default")) as other,
+        ledger.alerts.turn() as turn,
+        other.alerts.turn() as theirs,
+    ):
+        turn.record([alert("mine")])
+        theirs.record([alert("mine"), alert("theirs")])
+        assert told(turn.waiting(100)) == [("mine", "raised")]
+        assert told(theirs.waiting(100)) == [("mine", "raised"), ("theirs", "raised")]
+        theirs.record([])
+        assert told(turn.waiting(100)) == [("mine", "raised")]

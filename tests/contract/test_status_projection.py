@@ -17,11 +17,7 @@ from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import load
 
 ASSET = AssetName(KEY.source, KEY.query_name)
-UNIVERSE = Universe(
-    {ASSET: Asset(ASSET)},
-    {KEY.source: {KEY.customer_id: Account(KEY.customer_id)}},
-    {ASSET: KEY.logical_date},
-)
+UNIVERSE = Universe({ASSET: Asset(ASSET)}, {KEY.source: {KEY.customer_id: Account(KEY.customer_id)}}, {ASSET: KEY.logical_date})
 NOW = datetime(2026, 1, 4, tzinfo=UTC)
 EXPECTED = Expectations(UNIVERSE, NOW)
 
