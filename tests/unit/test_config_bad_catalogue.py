@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sealbook.config import load_settings
 from sealbook.config.documents import error_in
@@ -14,6 +15,7 @@ from tests.support.books import CATALOGUE, REMOVED, SETTINGS, changed, refused, 
 
 QUERY = CATALOGUE["queries"]["campaign_daily"]
 CONTRACT = QUERY["contracts"]["1"]
+ADS = {"source": "google_ads", "query": "campaign_daily"}
 
 FIELDS: list[tuple[str, object, str]] = [
     ("source", REMOVED, "the field is missing"),
@@ -111,6 +113,63 @@ def test_the_field_is_named(tmp_path: Path, field: str, value: object, says: str
     error = refused(write_book(tmp_path, SETTINGS, changed(CATALOGUE, field, value)))
     assert str(error).startswith(f"{tmp_path}/config/google_apis.yaml: {field}: {says}")
     assert re.search(r" \(line [1-9]\d*\)$", str(error))
+
+
+UPSTREAMS: list[tuple[str, object, str]] = [
+    ("query", REMOVED, "the field is missing"),
+    ("query", "nowhere", "there is no query google_ads/nowhere"),
+    ("source", "shop", "there is no query shop/campaign_daily"),
+    ("days", [0, -7], "days [0, -7] is not valid: expected the first day, then the last one"),
+    ("days", [-7], "expected a list of length 2, got 1"),
+    ("days", "-7", "expected a list, got `str`"),
+    ("days[0]", -367, "expected `int` >= -366"),
+    ("days[1]", 367, "expected `int` <= 366"),
+    ("days[0]", "-7d", "expected `int`, got `str`"),
+    ("customers", "every", "'every' is not one of same, all"),
+    ("customer", "all", "there is no such field"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "says"), UPSTREAMS)
+def test_the_field_of_an_upstream_is_named(tmp_path: Path, field: str, value: object, says: str) -> None:
+    upstream = {"query": "campaign_daily", "days": [-1, 0]}
+    two = changed(CATALOGUE, "queries.other", {**QUERY, "upstreams": [ADS, upstream]})
+    error = refused(
+        write_book(tmp_path, SETTINGS, changed(two, f"queries.other.upstreams[1].{field}", value))
+    )
+    place = "queries.other.upstreams[1]"
+    named = place if says.startswith("there is no query") else f"{place}.{field}"
+    assert str(error).startswith(f"{tmp_path}/config/google_apis.yaml: {named}: {says}")
+    assert re.search(r" \(line [1-9]\d*\)$", str(error))
+
+
+def test_a_circle_of_upstreams_is_shown_with_the_line_of_one(tmp_path: Path) -> None:
+    catalogue = changed(CATALOGUE, "queries.other", {**QUERY, "upstreams": [{"query": "campaign_daily"}]})
+    catalogue = changed(catalogue, "queries.campaign_daily.upstreams", [{"query": "other", "days": [-7, -1]}])
+    error = refused(write_book(tmp_path, SETTINGS, catalogue))
+    assert "upstreams go round in a circle: google_ads/" in str(error)
+    assert "google_ads/other → google_ads/campaign_daily" in str(error)
+    assert re.search(r"upstreams\[0\]: .* \(line [1-9]\d*\)$", str(error))
+    assert error.remedy == "Take one of them out."
+
+
+def test_a_circle_through_two_sources_is_found(tmp_path: Path) -> None:
+    shop = {"source": "shop", "queries": {"orders": {**QUERY, "upstreams": [ADS]}}}
+    (tmp_path / "shop.yaml").write_text(yaml.safe_dump(shop))
+    settings = changed(SETTINGS, "sources.shop", {"queries": "shop.yaml", "customers": ["c1"]})
+    catalogue = changed(
+        CATALOGUE, "queries.campaign_daily.upstreams", [{"source": "shop", "query": "orders"}]
+    )
+    error = refused(write_book(tmp_path, settings, catalogue))
+    assert "upstreams go round in a circle" in str(error)
+    write_book(tmp_path, settings, CATALOGUE)
+    assert load_settings(tmp_path).sources["shop"].queries["orders"].upstreams
+
+
+def test_the_policy_of_a_query_is_read_as_that_of_a_source(tmp_path: Path) -> None:
+    catalogue = changed(CATALOGUE, "queries.campaign_daily.freshness", {"due": ["6h", "soon"]})
+    error = refused(write_book(tmp_path, SETTINGS, catalogue))
+    assert ": queries.campaign_daily.freshness.due[1]: due 'soon' is not valid" in str(error)
 
 
 def test_a_rule_is_named_by_its_number(tmp_path: Path) -> None:

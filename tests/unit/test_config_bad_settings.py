@@ -11,6 +11,7 @@ from tests.support.books import REMOVED, SETTINGS, changed, refused, write_book
 
 SECRET = "hunter2"
 GOOGLE_ADS = SETTINGS["sources"]["google_ads"]
+IN_CUSTOMER = "sources.google_ads.customers[1]"
 
 # A field, the value it gets, and what the error says of it.
 FIELDS: list[tuple[str, object, str]] = [
@@ -66,6 +67,11 @@ FIELDS: list[tuple[str, object, str]] = [
     ("warehouse", True, "expected `str`, got `bool`"),
     ("ledgre", "x", "there is no such field"),
     ("Ledger", "x", "there is no such field"),
+    ("tenant", "", "tenant '' is not valid"),
+    ("tenant", "Acme", "tenant 'Acme' is not valid"),
+    ("tenant", None, "expected `str`, got `null`"),
+    ("workspace", "a/b", "workspace 'a/b' is not valid"),
+    ("workspace", 7, "expected `str`, got `int`"),
     ("sources", [], "expected a mapping, got a list"),
     ("sources", "google_ads", "expected a mapping, got `str`"),
     ("sources", {1: {}}, "a key is not text"),
@@ -82,10 +88,10 @@ FIELDS: list[tuple[str, object, str]] = [
     ("sources.google_ads.customers", [], "expected a list of length >= 1"),
     ("sources.google_ads.customers", "1234567890", "expected a list, got `str`"),
     ("sources.google_ads.customers", {"a": "b"}, "expected a list"),
-    ("sources.google_ads.customers[1]", 1.5, "expected `int | str`, got `float`"),
-    ("sources.google_ads.customers[1]", True, "expected `int | str`, got `bool`"),
-    ("sources.google_ads.customers[1]", None, "expected `int | str`, got `null`"),
-    ("sources.google_ads.customers[1]", ["x"], "expected `int | str`, got a list"),
+    ("sources.google_ads.customers[1]", 1.5, "expected an id, or a mapping, got `float`"),
+    ("sources.google_ads.customers[1]", True, "expected an id, or a mapping, got `bool`"),
+    ("sources.google_ads.customers[1]", None, "expected an id, or a mapping, got `null`"),
+    ("sources.google_ads.customers[1]", ["x"], "expected an id, or a mapping, got a list"),
     ("sources.google_ads.customers[1]", "", "customer_id '' is not valid"),
     ("sources.google_ads.customers[1]", "12-3456-7890", "customer_id '12-3456-7890' is not valid"),
     ("sources.google_ads.customers[1]", "123-456-789", "customer_id '123-456-789' is not valid"),
@@ -98,6 +104,24 @@ FIELDS: list[tuple[str, object, str]] = [
     ("sources.google_ads.customers[1]", "1234567890", "customer 1234567890 is listed twice"),
     ("sources.google_ads.customers[0]", "${UNSET_TOO}", "the environment variable UNSET_TOO is not set"),
     ("sources.google_ads.customer", [], "there is no such field"),
+    ("sources.google_ads.customers[1]", {"id": "1234567890"}, "customer 1234567890 is listed twice"),
+    ("sources.google_ads.customers[1].id", REMOVED, "the field is missing"),
+    ("sources.google_ads.customers[1].id", True, "expected `int | str`, got `bool`"),
+    ("sources.google_ads.customers[1].zone", "UTC", "there is no such field"),
+    ("sources.google_ads.customers[1].time_zone", "Europe/Berln", "there is no time zone 'Europe/Berln'"),
+    ("sources.google_ads.customers[1].first_day", "2026-1-1", "first_day '2026-1-1' is not valid"),
+    ("sources.google_ads.customers[1].last_day", "2026-02-30", "last_day '2026-02-30' is not valid"),
+    ("sources.google_ads.customers[1].last_day", 20260101, "expected `str | null`, got `int`"),
+    ("sources.google_ads.time_zone", "", "there is no time zone ''"),
+    ("sources.google_ads.time_zone", "Europe", "there is no time zone 'Europe'"),
+    ("sources.google_ads.time_zone", "../UTC", "there is no time zone '../UTC'"),
+    ("sources.google_ads.time_zone", "/etc/localtime", "there is no time zone '/etc/localtime'"),
+    ("sources.google_ads.time_zone", "+01:00", "there is no time zone '+01:00'"),
+    ("sources.google_ads.time_zone", "UTC\0", "there is no time zone 'UTC\\x00'"),
+    ("sources.google_ads.time_zone", None, "expected `str`, got `null`"),
+    ("sources.google_ads.first_day", "yesterday", "first_day 'yesterday' is not valid"),
+    ("sources.google_ads.last_day", "9999-99-99", "last_day '9999-99-99' is not valid"),
+    ("sources.google_ads.freshness", "6h", "expected a mapping, got `str`"),
     ("sources.google_ads.options", [], "expected a mapping, got a list"),
     ("sources.google_ads.options", {1: 2}, "a key is not text"),
     ("sources.google_ads.options.token", "${UNSET}", "the environment variable UNSET is not set"),
@@ -124,9 +148,55 @@ FIELDS: list[tuple[str, object, str]] = [
 ]
 
 
+POLICIES: list[tuple[str, object, str]] = [
+    ("due", REMOVED, "the field is missing"),
+    ("due", "6h", "expected a list, got `str`"),
+    ("due", [], "due () is not valid: expected at least one point"),
+    ("due", ["3d", "6h"], "due points are not in ascending order"),
+    ("due", ["6h", "360m"], "due points are not in ascending order"),
+    ("due[0]", "6", "due '6' is not valid: expected a number of days, hours or minutes"),
+    ("due[0]", "-6h", "due '-6h' is not valid"),
+    ("due[0]", 6, "expected `str`, got `int`"),
+    ("max_lag", "soon", "max_lag 'soon' is not valid"),
+    ("max_lag", None, "expected `str`, got `null`"),
+    ("lag", "1h", "there is no such field"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "says"), POLICIES)
+def test_the_field_of_a_policy_is_named(tmp_path: Path, field: str, value: object, says: str) -> None:
+    settings = changed(SETTINGS, "sources.google_ads.freshness", {"due": ["6h"], "max_lag": "1h"})
+    error = refused(write_book(tmp_path, changed(settings, f"sources.google_ads.freshness.{field}", value)))
+    assert str(error).startswith(f"{tmp_path}/sealbook.yaml: sources.google_ads.freshness.{field}: {says}")
+    if field == "lag":
+        assert error.remedy == "The fields here are: due, max_lag."
+
+
+ENDS_FIRST = "the days of an account end before they begin: first_day 2026-02-01, last_day 2026-01-01"
+
+
+def test_days_that_end_before_they_begin(tmp_path: Path) -> None:
+    both = {"first_day": "2026-02-01", "last_day": "2026-01-01"}
+    own = changed(SETTINGS, "sources.google_ads.customers[1]", {"id": "2345678901", **both})
+    error = refused(write_book(tmp_path, own))
+    assert f"sources.google_ads.customers[1]: {ENDS_FIRST}" in str(error)
+    usual = changed(SETTINGS, "sources.google_ads", {**GOOGLE_ADS, **both})
+    assert f"sources.google_ads: {ENDS_FIRST}" in str(refused(write_book(tmp_path, usual)))
+
+
+def test_a_time_zone_with_a_typo_says_which_is_near(tmp_path: Path) -> None:
+    error = refused(write_book(tmp_path, changed(SETTINGS, "sources.google_ads.time_zone", "Europe/Berln")))
+    assert error.remedy == "Did you mean Europe/Berlin?"
+    error = refused(write_book(tmp_path, changed(SETTINGS, "sources.google_ads.time_zone", "?")))
+    assert error.remedy == "Name one as IANA does, such as America/New_York."
+
+
 @pytest.mark.parametrize(("field", "value", "says"), FIELDS)
 def test_the_field_is_named(tmp_path: Path, field: str, value: object, says: str) -> None:
-    error = refused(write_book(tmp_path, changed(SETTINGS, field, value)))
+    settings = SETTINGS
+    if field.startswith(f"{IN_CUSTOMER}."):
+        settings = changed(SETTINGS, IN_CUSTOMER, {"id": "2345678901"})
+    error = refused(write_book(tmp_path, changed(settings, field, value)))
     assert str(error).startswith(f"{tmp_path}/sealbook.yaml: {field}: {says}")
     assert re.search(r" \(line [1-9]\d*\)$", str(error))
     assert SECRET not in f"{error} {error.remedy}"

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sealbook.config import alerts, catalogue, load_settings, loading
+from sealbook.config import accounts, alerts, catalogue, load_settings, loading, policies
 from tests.support.books import write_book
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "configuration.md").read_text()
@@ -19,12 +19,15 @@ CONTRACT = "queries.NAME.contracts.VERSION"
 PLACES: dict[type[msgspec.Struct], str] = {
     loading.SettingsFile: "top",
     loading.SourceSection: "sources.NAME",
+    accounts.CustomerSection: "sources.NAME.customers",
+    policies.FreshnessSection: "sources.NAME.freshness",
     loading.LimitsSection: "sources.NAME.limits",
     loading.SparkSection: "spark",
     loading.RetentionSection: "retention",
     alerts.AlertsSection: "alerts",
     catalogue.CatalogueFile: "catalogue",
     catalogue.QuerySection: "queries.NAME",
+    policies.UpstreamSection: "queries.NAME.upstreams",
     catalogue.ContractSection: CONTRACT,
     catalogue.ColumnSection: f"{CONTRACT}.columns.NAME",
     catalogue.RuleSection: f"{CONTRACT}.rules",
@@ -45,7 +48,7 @@ def shown_default(field: msgspec.structs.FieldInfo) -> str:
 def test_every_struct_has_its_section() -> None:
     structs = {
         value
-        for module in (loading, alerts, catalogue)
+        for module in (loading, accounts, policies, alerts, catalogue)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, msgspec.Struct)
     }

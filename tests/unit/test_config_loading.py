@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from datetime import UTC, date, timedelta
 from decimal import Decimal
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
@@ -13,6 +18,8 @@ from sealbook.config import Limits, SparkSettings, find_settings, load_settings
 from sealbook.errors import ConfigError
 from sealbook.model import Severity
 from sealbook.model.contract import Column, ColumnType, RowCount, Rule
+from sealbook.model.freshness import Freshness
+from sealbook.model.universe import Account, Asset, AssetName, Upstream
 from tests.support.books import CATALOGUE, SETTINGS, changed, write_book
 
 IN_CONTRACT = "queries.campaign_daily.contracts.1"
@@ -60,6 +67,65 @@ def test_a_tolerance_is_what_is_written(tmp_path: Path, written: str, said: str)
     assert contract.rules[0].max_share == share
     assert contract.row_count.min_ratio == ratio
     assert contract.hash == replace(contract, rules=(replace(contract.rules[0], max_share=share),)).hash
+
+
+def test_accounts_have_what_they_say_and_else_what_their_source_says(tmp_path: Path) -> None:
+    own = {"id": "345-678-9012", "time_zone": "America/New_York", "first_day": "2025-03-01"}
+    google_ads = {
+        **SETTINGS["sources"]["google_ads"],
+        "customers": ["123-456-7890", {"id": 2345678901, "last_day": "2026-06-30"}, own],
+        "time_zone": "Europe/Berlin",
+        "first_day": "2024-01-01",
+    }
+    source = load_settings(write_book(tmp_path, changed(SETTINGS, "sources.google_ads", google_ads))).sources[
+        "google_ads"
+    ]
+    berlin, new_year = ZoneInfo("Europe/Berlin"), date(2024, 1, 1)
+    assert source.customers == ("1234567890", "2345678901", "3456789012")
+    assert list(source.accounts.values()) == [
+        Account("1234567890", berlin, new_year),
+        Account("2345678901", berlin, new_year, date(2026, 6, 30)),
+        Account("3456789012", ZoneInfo("America/New_York"), date(2025, 3, 1)),
+    ]
+
+
+def test_plain_customers_have_days_in_utc(tmp_path: Path) -> None:
+    source = load_settings(write_book(tmp_path)).sources["google_ads"]
+    assert source.accounts == {each: Account(each, UTC) for each in source.customers}
+
+
+def test_a_policy_of_the_source_holds_for_queries_that_have_none(tmp_path: Path) -> None:
+    settings = changed(SETTINGS, "sources.google_ads.freshness", {"due": ["6h", "3d"], "max_lag": "30m"})
+    own = {**CATALOGUE["queries"]["campaign_daily"], "freshness": {"due": ["0h"]}}
+    upstreams = [
+        {"query": "campaign_daily", "days": [-7, 0]},
+        {"query": "campaign_daily", "customers": "all"},
+    ]
+    catalogue = changed(CATALOGUE, "queries.own_daily", {**own, "upstreams": upstreams})
+    source = load_settings(write_book(tmp_path, settings, catalogue)).sources["google_ads"]
+    campaign, other = AssetName("google_ads", "campaign_daily"), AssetName("google_ads", "own_daily")
+    assert list(source.assets) == [
+        Asset(campaign, Freshness((timedelta(hours=6), timedelta(days=3)), timedelta(minutes=30))),
+        Asset(
+            other,
+            Freshness((timedelta(),)),
+            (Upstream(campaign, -7, 0), Upstream(campaign, all_customers=True)),
+        ),
+    ]
+
+
+def test_the_scope_of_a_book(tmp_path: Path) -> None:
+    settings = load_settings(write_book(tmp_path))
+    assert (settings.tenant, settings.workspace) == ("default", "default")
+    named = load_settings(write_book(tmp_path, {**SETTINGS, "tenant": "acme", "workspace": "eu_1"}))
+    assert (named.tenant, named.workspace) == ("acme", "eu_1")
+
+
+def test_time_zones_are_there_on_a_machine_that_has_none(tmp_path: Path) -> None:
+    file = write_book(tmp_path, changed(SETTINGS, "sources.google_ads.time_zone", "America/New_York"))
+    program = f"from sealbook.config import load_settings; load_settings({str(file)!r})"
+    environment = {**os.environ, "PYTHONTZPATH": str(tmp_path / "nothing")}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 def test_only_the_ledger_must_be_said(tmp_path: Path) -> None:

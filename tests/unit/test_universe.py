@@ -68,7 +68,7 @@ def test_an_account_has_days_from_its_first_or_from_the_first_that_is_known(
 
 
 def test_an_account_that_ends_before_it_begins_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="the days of customer a end before they begin"):
+    with pytest.raises(InvalidInput, match="the days of an account end before they begin"):
         Account("a", first_day=JANUARY, last_day=JANUARY - DAY)
 
 

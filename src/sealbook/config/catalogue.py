@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from sealbook.config.documents import Place, convert, read_document
+from sealbook.config.policies import FreshnessSection, UpstreamSection, read_freshness, read_upstreams
 from sealbook.model.contract import Column, ColumnType, Contract, Query, RowCount, Rule
 from sealbook.model.keys import check_name
 from sealbook.model.verdict import Severity
@@ -29,6 +30,8 @@ class QuerySection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
     schema_version: str
     contracts: dict[str, Any]
+    freshness: FreshnessSection | None = None
+    upstreams: tuple[UpstreamSection, ...] = ()
 
 
 class ColumnSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,6 +98,8 @@ def _query(name: str, document: object, catalogue: CatalogueFile, place: Place) 
         version: _contract(name, version, contract, place / "contracts" / version)
         for version, contract in section.contracts.items()
     }
+    freshness = read_freshness(section.freshness, place / "freshness")
+    upstreams = read_upstreams(catalogue.source, section.upstreams, place / "upstreams")
     with place.named(*QuerySection.__struct_fields__):
         return Query(
             source=catalogue.source,
@@ -103,6 +108,8 @@ def _query(name: str, document: object, catalogue: CatalogueFile, place: Place) 
             schema_version=section.schema_version,
             contracts=contracts,
             api_version=catalogue.api_version,
+            freshness=freshness,
+            upstreams=upstreams,
             file=place.file,
         )
 

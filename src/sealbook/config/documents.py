@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -103,6 +104,8 @@ _THEIR_WORDS = {
     "Expected": "expected",
     "`object`": "a mapping",
     "`array`": "a list",
+    "`object | null`": "a mapping",
+    "`int | str | object`": "an id, or a mapping",
     "`decimal`": "`float`",
     "`int | decimal`": "a number",
     "`int | decimal | null`": "a number",
@@ -146,6 +149,8 @@ def _kind_at(kind: Any, path: tuple[Step, ...]) -> Any:
             kind = next(iter(get_args(kind)), None)
         else:
             kind = get_type_hints(kind).get(step) if isinstance(kind, type) else None
+        if isinstance(kind, UnionType):  # what may be left out
+            kind = next((each for each in get_args(kind) if each is not NoneType), None)
     return kind
 
 

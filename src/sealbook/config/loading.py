@@ -11,9 +11,11 @@ from typing import Annotated, Any
 
 import msgspec
 
+from sealbook.config.accounts import Customer, read_accounts, read_days
 from sealbook.config.alerts import AlertsSection, alert_settings
 from sealbook.config.catalogue import load_catalogue
-from sealbook.config.documents import Place, convert, read_document
+from sealbook.config.documents import Place, convert, error_in, read_document
+from sealbook.config.policies import FreshnessSection, read_freshness
 from sealbook.config.settings import (
     Limits,
     RetentionSettings,
@@ -23,9 +25,10 @@ from sealbook.config.settings import (
     SparkSettings,
 )
 from sealbook.config.urls import ledger_url, storage_url
-from sealbook.errors import ConfigError
-from sealbook.model.keys import check_customer_id, check_name, normalise_customer_id
+from sealbook.errors import ConfigError, InvalidInput
+from sealbook.model.keys import check_name
 from sealbook.model.spans import parse_span
+from sealbook.model.universe import Account, check_upstreams
 
 FILE_NAME = "sealbook.yaml"
 
@@ -46,7 +49,11 @@ class SourceSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`sources.NAME`."""
 
     queries: str
-    customers: Annotated[tuple[str | int, ...], msgspec.Meta(min_length=1)]
+    customers: Annotated[tuple[Customer, ...], msgspec.Meta(min_length=1)]
+    time_zone: str = "UTC"
+    first_day: str | None = None
+    last_day: str | None = None
+    freshness: FreshnessSection | None = None
     options: dict[str, Any] = {}
     limits: LimitsSection = LimitsSection()
 
@@ -70,6 +77,8 @@ class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The top of `sealbook.yaml`."""
 
     ledger: str
+    tenant: str = "default"
+    workspace: str = "default"
     raw: str = "raw"
     warehouse: str = "warehouse"
     sources: dict[str, Any] = {}
@@ -106,15 +115,20 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
         raise (top / "warehouse").error(
             "raw and warehouse are the same place", remedy="Give each a folder or prefix of its own."
         )
+    for field in ("tenant", "workspace"):
+        with (top / field).named():
+            check_name(field, getattr(settings, field))
+    sources = {
+        name: _source(name, section, root, top / "sources" / name)
+        for name, section in settings.sources.items()
+    }
+    _check_upstreams(sources)
     return Settings(
         root=root,
         ledger=ledger_url(settings.ledger, root, top / "ledger"),
         raw=raw,
         warehouse=warehouse,
-        sources={
-            name: _source(name, section, root, top / "sources" / name)
-            for name, section in settings.sources.items()
-        },
+        sources=sources,
         file=file,
         spark=SparkSettings(
             settings.spark.master,
@@ -123,6 +137,8 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
         ),
         retention=_retention(settings.retention, root, top / "retention", {raw, warehouse}),
         alerts=alert_settings(settings.alerts, top / "alerts"),
+        tenant=settings.tenant,
+        workspace=settings.workspace,
     )
 
 
@@ -149,30 +165,35 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
             f"there is no file {section.queries}",
             remedy=f"Correct the path, which is relative to {place.file.name}, or write the catalogue there.",
         )
+    usual = read_days(Account("any"), section.time_zone, section.first_day, section.last_day, place)
+    accounts = {
+        account.customer_id: account
+        for account in read_accounts(name, section.customers, usual, place / "customers")
+    }
     return SourceSettings(
         name=name,
-        customers=tuple(_customers(name, section.customers, place / "customers")),
+        customers=tuple(accounts),
         queries=load_catalogue(catalogue, name),
         options=SourceOptions(section.options, root),
         limits=Limits(**msgspec.structs.asdict(section.limits)),
+        accounts=accounts,
+        freshness=read_freshness(section.freshness, place / "freshness"),
         catalogue=catalogue,
         file=place.file,
     )
 
 
-def _customers(source: str, listed: tuple[str | int, ...], place: Place) -> Iterator[str]:
-    """Yield canonical customer ids: this is the edge at which hyphens go (R-KEY-2)."""
-    seen = set()
-    for index, each in enumerate(listed):
-        customer_id = normalise_customer_id(str(each))
-        with (place / index).named():
-            check_customer_id(source, customer_id)
-        if customer_id in seen:
-            raise (place / index).error(
-                f"customer {customer_id} is listed twice", remedy="Take one of the two out."
-            )
-        seen.add(customer_id)
-        yield customer_id
+def _check_upstreams(sources: Mapping[str, SourceSettings]) -> None:
+    """Refuse upstreams that are not there or go round in a circle, by the line of one of them."""
+    try:
+        check_upstreams(asset for source in sources.values() for asset in source.assets)
+    except InvalidInput as error:
+        below, above = error.value[:2]  # type: ignore[index]  # an asset, and an upstream of it
+        query = sources[below.source].queries[below.query_name]
+        index = [upstream.asset for upstream in query.upstreams].index(above)
+        assert query.file is not None  # it was just read
+        path = ("queries", query.name, "upstreams", index)
+        raise error_in(query.file, path, str(error), remedy=error.remedy) from error
 
 
 def _spark_config(section: SparkSection, place: Place) -> Iterator[tuple[str, str]]:

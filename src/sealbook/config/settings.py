@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.contract import Query
+from sealbook.model.freshness import Freshness
 from sealbook.model.selection import Selection
+from sealbook.model.universe import Account, Asset, AssetName
 
 _SHOWN = 20
 
@@ -40,10 +42,25 @@ class SourceSettings:
     queries: Mapping[str, Query]
     options: Mapping[str, object] = field(repr=False)  # may hold secrets
     limits: Limits = Limits()
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    """By customer. One that is not given has days in UTC, and no first and last one."""
+    freshness: Freshness | None = None
+    """The policy of queries that have none of their own."""
     catalogue: Path | None = None
     """The file that the queries come from."""
     file: Path | None = None
     """The settings file that has the source, for errors found after it was read."""
+
+    def __post_init__(self) -> None:
+        accounts = {each: self.accounts.get(each) or Account(each) for each in self.customers}
+        object.__setattr__(self, "accounts", accounts)
+
+    @property
+    def assets(self) -> Iterator[Asset]:
+        """The queries, by what is expected of their partitions."""
+        for query in self.queries.values():
+            name = AssetName(self.name, query.name)
+            yield Asset(name, query.freshness or self.freshness, query.upstreams)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from sealbook.errors import InvalidInput
+from sealbook.model.freshness import Freshness
 from sealbook.model.keys import check_name
+from sealbook.model.universe import Upstream
 from sealbook.model.verdict import Severity
 
 RESERVED_COLUMNS = ("source", "customer_id", "logical_date", "run_id", "schema_version")
@@ -162,6 +164,9 @@ class Query:
     schema_version: str
     contracts: Mapping[str, Contract] = field(repr=False)
     api_version: str | None = None
+    freshness: Freshness | None = None
+    """When its days are due; None: as the source says."""
+    upstreams: tuple[Upstream, ...] = ()
     file: Path | None = field(default=None, repr=False, compare=False)
     """The catalogue file that says so, for errors that are found later; it makes no other query of it."""
 

@@ -29,8 +29,8 @@ class Account:
     def __post_init__(self) -> None:
         if self.first_day is not None and self.last_day is not None and self.first_day > self.last_day:
             raise InvalidInput(
-                f"the days of customer {self.customer_id} end before they begin:"
-                f" first_day {self.first_day}, last_day {self.last_day}",
+                f"the days of an account end before they begin: first_day {self.first_day},"
+                f" last_day {self.last_day}",
                 field="first_day",
                 value=self.first_day,
                 remedy="Correct one of the two.",

@@ -1,0 +1,77 @@
+"""The customers of a source: the time zone of each account, and which days it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from difflib import get_close_matches
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+import msgspec
+
+from sealbook.config.documents import Place, convert
+from sealbook.model.keys import check_customer_id, normalise_customer_id, parse_date
+from sealbook.model.universe import Account
+
+Customer = str | int | dict[str, Any]
+"""A customer as it is listed: its id alone, or a `CustomerSection`."""
+
+
+class CustomerSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of `sources.NAME.customers` that is a mapping."""
+
+    id: str | int
+    time_zone: str | None = None
+    first_day: str | None = None
+    last_day: str | None = None
+
+
+def read_accounts(
+    source: str, listed: tuple[Customer, ...], usual: Account, place: Place
+) -> Iterator[Account]:
+    """Yield the accounts of a source; what one does not say is as `usual` has it.
+
+    Customers get their canonical form: this is the edge at which hyphens go (R-KEY-2).
+    """
+    seen = set()
+    for index, each in enumerate(listed):
+        own = place / index
+        section = convert(each, CustomerSection, own) if isinstance(each, dict) else CustomerSection(each)
+        customer_id = normalise_customer_id(str(section.id))
+        with own.named():
+            check_customer_id(source, customer_id)
+        if customer_id in seen:
+            raise own.error(f"customer {customer_id} is listed twice", remedy="Take one of the two out.")
+        seen.add(customer_id)
+        account = replace(usual, customer_id=customer_id)
+        yield read_days(account, section.time_zone, section.first_day, section.last_day, own)
+
+
+def read_days(
+    account: Account, time_zone: str | None, first_day: str | None, last_day: str | None, place: Place
+) -> Account:
+    """Return an account with what a place says of its days; what that leaves open stays as it is."""
+    said: dict[str, Any] = {}
+    if time_zone is not None:
+        said["zone"] = _zone(time_zone, place / "time_zone")
+    for field, text in (("first_day", first_day), ("last_day", last_day)):
+        if text is not None:
+            with (place / field).named():
+                said[field] = parse_date(field, text)
+    with place.named():
+        return replace(account, **said) if said else account
+
+
+def _zone(name: str, place: Place) -> tzinfo:
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown, no form of a name, a folder of zones
+        near = get_close_matches(name, available_timezones(), n=1)
+        raise place.error(
+            f"there is no time zone {name!r}",
+            remedy=f"Did you mean {near[0]}?" if near else "Name one as IANA does, such as America/New_York.",
+        ) from None
