@@ -32,7 +32,7 @@ def open(path: str | PathLike[str] | None = None, *, read_only: bool = False) ->
         return Book(settings)
     from sealbook.ledger.reader import open_ledger_reader
 
-    return BookReader(settings, open_ledger_reader(settings.ledger))
+    return BookReader(settings, open_ledger_reader(settings.ledger, scope=settings.scope))
 
 
 def __getattr__(name: str) -> object:

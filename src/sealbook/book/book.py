@@ -37,7 +37,7 @@ class Book(Readable):
         """The state of every partition."""
         from sealbook.ledger import open_ledger
 
-        return open_ledger(self.settings.ledger)
+        return open_ledger(self.settings.ledger, scope=self.settings.scope)
 
     @property
     def _reads(self) -> LedgerReader:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sealbook.config import Settings
-from sealbook.model.scope import Scope
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
@@ -36,11 +35,6 @@ class StatusReads(ABC):
     @abstractmethod
     def spark(self) -> SparkSession: ...
 
-    @property
-    def scope(self) -> Scope:
-        """Whose partitions these are."""
-        return Scope(self.settings.tenant, self.settings.workspace)
-
     @abstractmethod
     def catch_up(self) -> None:
         """Take the log into what status is read from."""
@@ -61,7 +55,7 @@ class StatusReads(ABC):
 
         self.catch_up()
         lines = iter_lines(self._reads.statuses, self.expectations(), selection)
-        return status_table(lines, self.scope)
+        return status_table(lines, self.settings.scope)
 
     def status_counts(self, selection: Selection = _EVERYTHING) -> StatusCounts:
         """Count the partitions that are chosen by what is said of them, and by query."""
@@ -82,7 +76,7 @@ class StatusReads(ABC):
 
         self.catch_up()
         lines = iter_lines(self._reads.statuses, self.expectations(), selection)
-        return export(lines, self.scope, target)
+        return export(lines, self.settings.scope, target)
 
     def explain(self, key: PartitionKey) -> Explanation:
         """Say why a partition is as it is, what it comes from, and which commands would change it."""

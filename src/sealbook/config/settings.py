@@ -10,6 +10,7 @@ from pathlib import Path
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.contract import Query
 from sealbook.model.freshness import Freshness
+from sealbook.model.scope import Scope
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Account, Asset, AssetName
 
@@ -109,6 +110,11 @@ class Settings:
     """None: nobody is told."""
     file: Path | None = None
     """Where all this was read, for errors found later."""
+
+    @property
+    def scope(self) -> Scope:
+        """Whose runs, partitions and alerts are the book's own, of those in its ledger."""
+        return Scope(self.tenant, self.workspace)
 
 
 def configured(sources: Mapping[str, SourceSettings], selection: Selection) -> list[Selection]:
