@@ -214,6 +214,6 @@ def test_books_of_other_tenants_are_not_told(book: Path, server: AlertServer, le
     ]
 
 
-def test_a_reader_can_look_too(book: Path) -> None:
+def test_the_same_from_python(book: Path) -> None:
     with sealbook.open(book) as opened:
         assert [each.subject for each in opened.alerts()] == [str(each) for each in ALL]
