@@ -47,7 +47,7 @@ pytest: $(STAMP) java ## run the tests
 
 test: setup lint types imports pytest ## all of the above: what CI runs
 
-soak: setup ## stop every command at many moments, by both signals; half an hour
+soak: setup ## stop every command at many moments, by both signals; stage with two pyarrows; half an hour
 	$(BIN)/pytest -v tests/soak
 
 bench: setup ## measure against peers; prints ratios

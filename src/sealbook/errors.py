@@ -51,7 +51,7 @@ class Permanent(SealbookError):
 
 
 class Unwritable(Permanent):
-    """A folder that takes nothing: it is full, or read-only. So would every other write to it fail."""
+    """A place or database that takes nothing: it is full, or read-only. So would every other write fail."""
 
 
 class IllegalMove(Permanent):

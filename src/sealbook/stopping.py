@@ -6,16 +6,17 @@ and then raises `Stopped` wherever the main thread is, but not where `uninterrup
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SECONDS_TO_TRY_AGAIN = 0.01
@@ -76,9 +77,11 @@ class Stop:
             os._exit(_SIGNALLED + number)
         self._raise()
 
-    def forget(self) -> None:
-        """Raise nothing any more."""
+    def settle(self) -> int | None:
+        """Raise nothing from here on, whatever comes; return what `exit_code` is for good."""
+        self._holds += 1
         self._is_lost = False
+        return self.exit_code
 
     def _raise(self) -> None:
         if not self._holds:
@@ -116,29 +119,36 @@ _current: Stop | None = None
 
 
 @contextmanager
-def stoppable() -> Iterator[Stop]:
-    """Let SIGINT and SIGTERM stop the block; in the main thread only, for no other gets signals."""
+def stoppable(*, until_exit: bool = False) -> Iterator[Stop]:
+    """Let SIGINT and SIGTERM stop the block; in the main thread only, for no other gets signals.
+
+    With `until_exit` they are handled to the end of the process, which the block was all there is to: a late
+    one stops nothing then, and does not end the process by itself.
+    """
     global _current
     stop = Stop()
     if not _is_main():
         yield stop
         return
     outer, excepthook, unraisablehook = _current, threading.excepthook, sys.unraisablehook
+    if until_exit:
+        # The last that is done at exit: Python then gives signals that it handles back to the system, by
+        # which they would end the process. Those that are ignored stay so.
+        atexit.register(_handle, dict.fromkeys(_SIGNALS, signal.SIG_IGN))
     before = {number: signal.signal(number, stop.receive) for number in _SIGNALS}
     _current = stop
     try:
         yield stop
     finally:
-        stop.forget()
-        if stop.exit_code is not None:
+        if stop.settle() is not None:
             for each in _outliving:
                 each.wait()
-        _current = outer
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if stop.exit_code is not None:
-            threading.excepthook, sys.unraisablehook = excepthook, unraisablehook
-            logging.disable(logging.NOTSET)
+        if not until_exit:
+            _current = outer
+            _handle(before)
+            if stop.exit_code is not None:
+                threading.excepthook, sys.unraisablehook = excepthook, unraisablehook
+                logging.disable(logging.NOTSET)
 
 
 @contextmanager
@@ -154,6 +164,11 @@ def uninterrupted() -> Iterator[None]:
 def end_at_stop(outliving: Outliving) -> None:
     """Have something ended at the moment of a signal."""
     _outliving.append(outliving)
+
+
+def _handle(handlers: Mapping[signal.Signals, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def _is_main() -> bool:

@@ -7,6 +7,7 @@ import pty
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
@@ -90,6 +91,30 @@ def test_a_scripts_yes_is_enough(book: Path) -> None:
 def test_a_day_that_has_not_begun_can_be_forced(book: Path) -> None:
     tomorrow = datetime.now(UTC).date() + timedelta(days=1)
     assert "3 partitions" in begun(book, "--day", str(tomorrow), "--force")
+
+
+def test_days_that_accounts_do_not_have_are_left_out_with_a_word(book: Path) -> None:
+    settings = yaml.safe_load((book / "sealbook.yaml").read_text())
+    settings["sources"]["demo"] |= {"customers": ["c0", {"id": "c1", "first_day": "2024-01-03"}]}
+    (book / "sealbook.yaml").write_text(yaml.safe_dump(settings))
+    said = begun(book, "--since", "2024-01-01", "--until", "2024-01-04")
+    assert "18 partitions" in said
+    assert "Left out: 6 partitions of days that the accounts do not have (first_day, last_day)" in said
+    ran = run("run", "demo/c1/campaign_daily/2024-01-02", cwd=book)
+    assert ran.code == 2
+    assert "the account has no such day, but 2024-01-03 …" in ran.said
+    assert "correct first_day and last_day in the settings" in ran.said
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_day_begins_in_the_time_zone_of_the_account(book: Path, command: str) -> None:
+    settings = yaml.safe_load((book / "sealbook.yaml").read_text())
+    settings["sources"]["demo"]["time_zone"] = "Etc/GMT+12"
+    (book / "sealbook.yaml").write_text(yaml.safe_dump(settings))
+    there = datetime.now(ZoneInfo("Etc/GMT+12")).date()
+    ran = run(command, "--day", str(there + timedelta(days=1)), cwd=book)
+    assert ran.code == 2
+    assert f"today is {there} in Etc/GMT+12" in ran.said
 
 
 @pytest.mark.parametrize("command", COMMANDS)

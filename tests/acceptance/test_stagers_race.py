@@ -10,7 +10,7 @@ from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 
 from sealbook.errors import Conflict
-from sealbook.ledger import open_ledger
+from sealbook.ledger import Ledger, open_ledger
 from sealbook.load.staging import Stager, StagingTask, Written
 from sealbook.model import PartitionKey, RunId, Verdict
 from sealbook.model.contract import ColumnType, Contract
@@ -93,13 +93,20 @@ def load_waves(writer: str, folder: Path, url: str, planned: Barrier, done: Even
             items = list(ledger.pointers.plan())
             assert len(items) == len(KEYS)
             planned.wait()  # for the others to have planned
-            for each in stage(writer, folder, items):
-                try:
-                    result = ledger.pointers.swap([each])
-                except Conflict:
-                    continue  # another one published it, with other bytes
-                published += len(result.loaded) + len(result.replaced)
+            published += publish(ledger, stage(writer, folder, items))
             planned.wait()
+
+
+def publish(ledger: Ledger, staged: Sequence[Staged]) -> int:
+    """Swap one by one, and return how many of them this one published."""
+    published = 0
+    for each in staged:
+        try:
+            result = ledger.pointers.swap([each])
+        except Conflict:
+            continue  # another one published it, with other bytes
+        published += len(result.loaded) + len(result.replaced)
+    return published
 
 
 def watch(folder: Path, url: str, ready: Barrier, done: Event) -> int:

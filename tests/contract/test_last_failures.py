@@ -112,7 +112,7 @@ def test_coverage_tells_of_a_failed_extraction(book: Book) -> None:
     load(ledger)
     fail(ledger, B, later, error="quota")
 
-    found = {each.key: each for each in book.coverage("campaign_daily")}
+    found = {each.key: each for each in book.coverage("campaign_daily", until=DAY)}
 
     assert {key: each.kind for key, each in found.items()} == {
         A: CoverageKind.FAILED, B: CoverageKind.PUBLISHED, C: CoverageKind.MISSING,

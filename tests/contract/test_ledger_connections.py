@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import sqlite3
 import threading
@@ -25,14 +26,14 @@ from sealbook.errors import (
     ConfigError,
     Conflict,
     IllegalMove,
-    Permanent,
     SealbookError,
     Transient,
     UnknownOutcome,
 )
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.db import engine
+from sealbook.ledger.db import connecting, engine
 from sealbook.model import PartitionKey, RunEvent, Status
+from sealbook.stopping import Stopped, stoppable
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 
 
@@ -406,7 +407,7 @@ def test_all_connections_in_use(url: str) -> None:
 
 def test_sqlite_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the wait, which is long, it is Transient; reading goes on meanwhile."""
-    monkeypatch.setattr(engine, "SQLITE_BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(connecting, "SQLITE_BUSY_SECONDS", 0.1)
     with open_ledger(f"sqlite:///{tmp_path}/book.db") as ledger:
         ledger.judge([accept(KEY)])
         with closing(sqlite3.connect(tmp_path / "book.db", isolation_level=None)) as writer:
@@ -418,18 +419,29 @@ def test_sqlite_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert ledger.judge([accept(KEY, 2)])[0].attempt_count == 2
 
 
-def test_sqlite_that_may_not_be_written(tmp_path: Path) -> None:
-    """Permanent: trying again does not help."""
-    with open_ledger(f"sqlite:///{tmp_path}/book.db") as ledger:
-        ledger.judge([accept(KEY)])
+def test_a_signal_stops_the_wait_for_sqlites_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not wait for the other writer, which in this test never ends."""
+    tries = count(1)
+    begin = connecting._begin_immediate
+    main = threading.get_ident()
 
-        @event.listens_for(ledger._database.engine, "begin")
-        def _read_only(connection: Connection) -> None:
-            connection.exec_driver_sql("PRAGMA query_only = ON")
+    def try_to_begin(connection: Connection) -> None:
+        if next(tries) == 2:  # SQLite waits a second time then: a signal is handled in between
+            threading.Thread(target=signal.pthread_kill, args=(main, signal.SIGTERM)).start()
+        begin(connection)
 
-        with pytest.raises(Permanent, match="cannot be written"):
-            ledger.judge([accept(KEY, 2)])
-        assert ledger.state(KEY).attempt_count == 1
+    with (
+        open_ledger(f"sqlite:///{tmp_path}/book.db") as ledger,
+        closing(sqlite3.connect(tmp_path / "book.db", isolation_level=None)) as writer,
+    ):
+        writer.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(connecting, "SQLITE_BUSY_SECONDS", 60)
+        monkeypatch.setattr(connecting, "_begin_immediate", try_to_begin)
+        with stoppable() as stop, pytest.raises(Stopped):
+            ledger.judge([accept(KEY)])
+        assert stop.exit_code == 143
+        writer.execute("ROLLBACK")
+        assert ledger.judge([accept(KEY)])[0].attempt_count == 1
 
 
 @pytest.fixture(params=["sqlite", "in memory", "postgresql"])

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from sealbook.errors import Conflict, InvalidInput, NotFound
-from sealbook.ledger import Ledger
+from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.pointers.rows import lock_version
 from sealbook.ledger.pointers.tables import pointer
 from sealbook.model import PartitionKey
 from sealbook.model.publication import Cut
 from sealbook.model.selection import Selection
-from tests.support.ledger import KEY, OTHER, accept, reject, run_id
+from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id, until_it_waits
 from tests.support.pointers import SINCE, UNTIL, load, planned, seen
 
 
@@ -55,6 +59,26 @@ def test_a_cut_has_what_could_be_read_and_nothing_else(ledger: Ledger) -> None:
     load(ledger)
     assert seen(ledger) == {KEY: run_id(2), third: run_id(2)}
     assert seen(ledger, cut="now") == readable
+
+
+def test_what_changes_while_a_cut_waits_for_its_turn(postgresql: PostgresqlServer) -> None:
+    """R-WH-7: all is compared before the lock is taken; what is demoted or restored meanwhile counts too."""
+    url = postgresql.create_ledger()
+    with open_ledger(url) as ledger, closing(Database(url)) as database:
+        ledger.judge([accept(KEY, 1), accept(OTHER, 1)])
+        load(ledger)
+        ledger.judge([reject(OTHER, 1, again="unsafe when compared")])
+        cutting = threading.Thread(target=ledger.pointers.create_cut, args=["now"])
+
+        def hold(connection: Connection) -> None:
+            lock_version(connection)
+            cutting.start()
+            until_it_waits(database, cutting)
+            ledger.judge([accept(OTHER, 1, again="safe again"), reject(KEY, 1, again="unsafe by now")])
+
+        database.write(hold)
+        cutting.join()
+        assert seen(ledger, cut="now") == seen(ledger) == {OTHER: run_id(1)}
 
 
 def test_hiding_for_a_cut_is_told_and_leaves_the_plan_right(ledger: Ledger) -> None:

@@ -20,8 +20,10 @@ THIRD = PartitionKey("google_ads", "9999999999", "campaign_daily", date(2026, 1,
 
 
 def behind(ledger: Ledger) -> dict[PartitionKey, bool]:
-    """Return whether each readable partition is behind."""
-    return {each.key: each.behind for each in ledger.pointers.published(Selection(queries=KEY.query_name))}
+    """Return whether each readable partition is behind: as a bool on every database, though 1 == True."""
+    found = {each.key: each.behind for each in ledger.pointers.published(Selection(queries=KEY.query_name))}
+    assert {type(each) for each in found.values()} == {bool}
+    return found
 
 
 def test_a_read_gives_all_that_a_reader_needs(ledger: Ledger) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -15,11 +16,11 @@ from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.pointers import Pointers, writes
-from sealbook.model import PartitionKey, Status, Verdict
+from sealbook.model import PartitionKey, Status
 from sealbook.model.partition_events import PartitionHidden, PartitionPublished, read_fact
 from sealbook.model.publication import Action, LoadRecord, PointerStatus, SwapResult
 from sealbook.warehouse.layout import location_of
-from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
+from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id, until_it_waits
 from tests.support.pointers import artifact, load, planned, seen, staged
 
 MANY = [PartitionKey("demo", f"c{number}", "clicks", date(2026, 1, 1)) for number in range(300)]
@@ -252,23 +253,11 @@ def test_hide_ends_the_pointers_that_are_no_longer_safe(ledger: Ledger) -> None:
     assert statuses == {KEY: PointerStatus.UNAVAILABLE, OTHER: PointerStatus.AVAILABLE}
 
 
-# Once the swap has appended to the log of run 2, a verdict on that very run waits for the commit.
-@pytest.mark.parametrize(
-    ("moment", "verdict", "readable", "action"),
-    [
-        ("DELETE FROM authority_change", accept(KEY, 3), {KEY: run_id(2)}, Action.REPLACE),
-        ("DELETE FROM authority_change", reject(KEY, 2, again="r"), {}, Action.HIDE),
-        ("COMMIT", accept(KEY, 3), {KEY: run_id(2)}, Action.REPLACE),
-    ],
-)
+@pytest.mark.parametrize("moment", ["DELETE FROM authority_change", "COMMIT"])
 def test_a_verdict_between_the_check_and_the_commit_is_not_lost(
-    postgresql: PostgresqlServer,
-    moment: str,
-    verdict: Verdict,
-    readable: dict[PartitionKey, str],
-    action: Action,
+    postgresql: PostgresqlServer, moment: str
 ) -> None:
-    """R-WH-3, R-WH-5: the swap locks no state, and still leaves what one before the verdict would."""
+    """R-WH-3: the swap locks no state, and still leaves what one before the verdict would."""
     url = postgresql.create_ledger()
     with open_ledger(url) as ledger, open_ledger(url) as validator:
         ledger.judge([accept(KEY, 1)])
@@ -276,8 +265,8 @@ def test_a_verdict_between_the_check_and_the_commit_is_not_lost(
         ledger.judge([accept(KEY, 2)])
 
         def judge(*_: object) -> None:
-            validator.judge([verdict])
-            assert seen(validator) == ({} if action is Action.HIDE else {KEY: run_id(1)})
+            validator.judge([accept(KEY, 3)])
+            assert seen(validator) == {KEY: run_id(1)}
 
         def before(_connection: object, _cursor: object, text: str, *_rest: object) -> None:
             if text.startswith(moment):
@@ -287,5 +276,24 @@ def test_a_verdict_between_the_check_and_the_commit_is_not_lost(
         if moment == "COMMIT":
             event.listen(ledger._database.engine, "commit", judge)
         assert ledger.pointers.swap([staged(KEY, 2)]).replaced == (KEY,)
-        assert seen(validator) == readable
-        assert planned(validator) == [(action, KEY)]
+        assert seen(validator) == {KEY: run_id(2)}
+        assert planned(validator) == [(Action.REPLACE, KEY)]
+
+
+def test_a_verdict_on_the_very_run_that_is_swapped_waits_for_the_commit(postgresql: PostgresqlServer) -> None:
+    """R-WH-5: the swap has locked the run's log, so a demotion comes after it, and consumers follow."""
+    url = postgresql.create_ledger()
+    with open_ledger(url) as ledger, open_ledger(url) as validator:
+        ledger.judge([accept(KEY, 1)])
+        judging = threading.Thread(target=validator.judge, args=[[reject(KEY, 1, again="r")]])
+
+        def before(_connection: object, _cursor: object, text: str, *_rest: object) -> None:
+            if text.startswith("DELETE FROM authority_change"):
+                judging.start()
+                until_it_waits(validator._database, judging)
+
+        event.listen(ledger._database.engine, "before_cursor_execute", before)
+        assert ledger.pointers.swap([staged(KEY, 1)]).loaded == (KEY,)
+        judging.join()
+        assert seen(validator) == {}
+        assert planned(validator) == [(Action.HIDE, KEY)]

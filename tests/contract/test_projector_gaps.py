@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -164,6 +165,20 @@ def test_catching_up_alerts_too(ledger_url: str, caplog: pytest.LogCaptureFixtur
         clock.pass_seconds(60)
         store.projector().rebuild()
         assert caplog.records == []
+
+
+def test_whoever_cannot_catch_up_alerts(ledger_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """R-EVT-9: another projector holds the lease and does nothing, so that nobody else would say it."""
+    clock = Clock()
+    with open_ledger(ledger_url, clock=clock) as ledger:
+        store = ledger.run_store
+        idle = store.projector(lease=timedelta(minutes=5))
+        store.append_event(RunEvent.new(RUN, "RunStarted"))
+        assert idle._take_batch(idle._active(), keep=True)
+        store.append_event(RunEvent.new(RUN, "StepStarted", "x"))
+        clock.pass_seconds(6)
+        assert store.projector().catch_up(patience=0).events == 1
+    assert [record.getMessage()[:18] for record in caplog.records] == ["PROJECTOR_LAG_HIGH"]
 
 
 def test_high_lag_alerts_and_resyncs(ledger_url: str, caplog: pytest.LogCaptureFixture) -> None:

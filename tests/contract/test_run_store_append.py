@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -16,6 +17,8 @@ from sealbook.ledger.events.append import append, append_new, lock_runs
 from sealbook.model.events import RunEvent
 from sealbook.testing.run_store_contract import OTHER_RUN, RUN
 from tests.support.event_stores import Clock
+from tests.support.ledger import KEY, accept, reject, run_id, until_it_waits
+from tests.support.pointers import load, staged
 
 PARTITION = "demo/Acme/q/2026-01-01"
 
@@ -90,41 +93,68 @@ def test_r_evt_3_a_key_of_another_engine_is_one_of_its_run(ledger: Ledger) -> No
     assert [each.idempotency_key for each in store.fetch_events(RUN)] == ["abc123"]
 
 
-def test_r_evt_9_persisted_at_is_when_the_locks_were_held(ledger_url: str, database: Database) -> None:
-    """The clock is read after the wait for another appender of the run, not before."""
+def _nothing(ledger: Ledger) -> None:
+    """Nothing has to be there."""
+
+
+def _rejected(ledger: Ledger) -> None:
+    ledger.judge([reject(KEY, 1)])
+
+
+def _accepted(ledger: Ledger) -> None:
+    ledger.judge([accept(KEY, 1)])
+
+
+def _published(ledger: Ledger) -> None:
+    ledger.judge([accept(KEY, 1), accept(KEY, 2)])
+    load(ledger)
+
+
+def _demoted(ledger: Ledger) -> None:
+    _accepted(ledger)
+    load(ledger)
+    ledger.judge([reject(KEY, 1, again="x")])
+
+
+WHO: dict[str, Any] = {"actor": "ann", "reason": "to try it"}
+DOORS: dict[str, tuple[Callable[[Ledger], object], Callable[[Ledger], object]]] = {
+    "event": (
+        _nothing,
+        lambda ledger: ledger.run_store.append_event(RunEvent.new(run_id(1), "PartitionSealed")),
+    ),
+    "verdict": (_nothing, lambda ledger: ledger.judge([accept(KEY, 1)])),
+    "requeue": (_rejected, lambda ledger: ledger.requeue([KEY], **WHO)),
+    "publication": (_accepted, lambda ledger: ledger.pointers.swap([staged(KEY, 1)])),
+    "hiding": (_demoted, lambda ledger: ledger.pointers.hide()),
+    "hiding for a cut": (_demoted, lambda ledger: ledger.pointers.create_cut()),
+    "rollback": (_published, lambda ledger: ledger.rollback(KEY, run_id(1), **WHO)),
+}
+"""What must be there before an event of run 1 is appended, and who appends it."""
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_r_evt_9_persisted_at_is_when_the_locks_were_held(
+    ledger_url: str, database: Database, door: str
+) -> None:
+    """The clock is read after the wait for another appender of the run, not before, whatever is told."""
     clock = Clock()
+    prepare, act = DOORS[door]
     with open_ledger(ledger_url, clock=clock) as ledger:
-        appender = threading.Thread(target=ledger.run_store.append_event, args=[_sealed(1)])
+        prepare(ledger)
+        appender = threading.Thread(target=act, args=[ledger])
 
         def hold(connection: Connection) -> None:
-            lock_runs(connection, [RUN])
+            lock_runs(connection, [run_id(1)])
             appender.start()
-            _until_it_waits(database, appender)
+            until_it_waits(database, appender)
             clock.pass_seconds(60)
 
         before = clock.now
         database.write(hold)
         appender.join()
-        (event,) = ledger.run_store.fetch_events(RUN)
+        event = list(ledger.run_store.fetch_events(run_id(1)))[-1]
     assert event.persisted_at is not None
     assert (event.persisted_at - before).total_seconds() == 60
-
-
-def _until_it_waits(database: Database, appender: threading.Thread) -> None:
-    if database.dialect != "postgresql":
-        appender.join(0.2)  # SQLite does not say who waits; one that did not would be done by then
-        assert appender.is_alive()
-        return
-    waiting = (
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    )
-    while True:
-        with database.read() as connection:
-            if connection.exec_driver_sql(waiting).scalar_one():
-                return
-        appender.join(0.005)
-        assert appender.is_alive()
 
 
 def test_locked_runs_are_appended_to_in_any_order(database: Database, ledger: Ledger) -> None:

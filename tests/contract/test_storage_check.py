@@ -9,13 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pytest
+from obstore.store import MemoryStore
 
 from sealbook.errors import NotFound, Permanent, Transient, Unwritable
 from sealbook.extract.results import Ending
 from sealbook.model.failures import ErrorClass
 from sealbook.raw import RawReader, RawStore
-from sealbook.storage import opening
+from sealbook.storage import Storage, opening
+from sealbook.storage.objects import PROBES
 from sealbook.warehouse.store import ArtifactStore
 from tests.support.extraction import demo_extractor, demo_keys
 from tests.support.s3 import KEY, RUN, Fault, S3Server, numbered, seal_rows
@@ -42,6 +45,41 @@ every_check = pytest.mark.parametrize("check", [check_raw, check_raw_to_read, ch
 def test_storage_that_can_be_used_passes_and_nothing_is_written(raw_url: str, check: Check) -> None:
     check(raw_url)
     assert RawStore.open(raw_url)._storage.directories() == []
+
+
+def test_a_probe_is_taken_away_again(raw_url: str) -> None:
+    """What is written only to see that it can be leaves no trace."""
+    storage = RawStore.open(raw_url)._storage
+    storage.probe()
+    assert storage.names(PROBES) == []
+    assert storage.directories() == []
+
+
+class Overwriting(Storage):
+    """A storage that takes no notice of what is there: as some that call themselves S3."""
+
+    def create(self, path: str, data: bytes) -> bool:
+        obstore.put(self._store, path, data)
+        return True
+
+
+class Late(Storage):
+    """A storage whose listings do not show at once what was written."""
+
+    def names(self, directory: str) -> list[str]:
+        return [path for path in super().names(directory) if path.endswith("/")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [(Overwriting, "create-only puts"), (Late, "was written, and is not listed")]
+)
+def test_a_probe_finds_a_storage_that_cannot_be_relied_on(kind: type[Storage], said: str) -> None:
+    """R-RAW-2: of two racing writers both would seal; or a sealed run would not be found."""
+    store = MemoryStore()
+    with pytest.raises(Permanent, match=said) as error:
+        kind(store, "memory").probe()
+    assert error.value.remedy
+    assert Storage(store).names(PROBES) == []
 
 
 @every_check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ import psycopg
 import pytest
 
 from sealbook.ledger import Ledger, migrate, open_ledger
+from sealbook.ledger.db.engine import Database
 from sealbook.model import Check, PartitionKey, RunId, Verdict
 
 BACKENDS = ("sqlite", "postgresql")
@@ -169,3 +171,21 @@ def processes() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sealbook.ledger", "alembic.command", "psycopg", "pytest"])
     return context
+
+
+def until_it_waits(database: Database, writer: threading.Thread) -> None:
+    """Wait until a writer waits for a lock that somebody else holds on the same ledger."""
+    if database.dialect != "postgresql":
+        writer.join(0.2)  # SQLite does not say who waits; one that did not would be done by then
+        assert writer.is_alive()
+        return
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+    while True:
+        with database.read() as connection:
+            if connection.exec_driver_sql(waiting).scalar_one():
+                return
+        writer.join(0.005)
+        assert writer.is_alive()

@@ -97,6 +97,33 @@ with stoppable() as stop, uninterrupted():
         assert process.wait(60) == code
 
 
+LATE = """
+import atexit, os, signal, sys
+class Late:
+    def __del__(self, kill=os.kill, process=os.getpid(), number={number}):
+        kill(process, number)
+{moment}
+from sealbook.cli import main
+sys.exit(main())
+"""
+MOMENTS = {
+    "while the process ends": "atexit.register(Late().__del__)",
+    "when Python handles signals no more": "late = Late()",
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("number", [each for each, _ in SIGNALS])
+def test_a_signal_after_the_command_has_ended_changes_nothing(number: signal.Signals, moment: str) -> None:
+    program = LATE.format(number=int(number), moment=MOMENTS[moment])
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "--version"],
+        capture_output=True, text=True, check=False, preexec_fn=interruptible,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("sealbook ")
+
+
 def test_a_signal_while_an_object_is_cleaned_up_is_not_lost() -> None:
     class Cleaned:
         def __del__(self) -> None:

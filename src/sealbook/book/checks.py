@@ -29,7 +29,7 @@ def check_columns(contracts: ContractReader, queries: Iterable[Query], selection
 
 def check_raw(settings: Settings, raw: Callable[[], RawReader]) -> None:
     """Refuse a raw store that is not there, or that its user cannot do with what it was opened for."""
-    with _naming(settings, "raw"):
+    with naming(settings, "raw"):
         raw().check()
 
 
@@ -37,12 +37,12 @@ def check_warehouse(settings: Settings) -> None:
     """Refuse a warehouse that is not there."""
     from sealbook.warehouse.store import ArtifactStore
 
-    with _naming(settings, "warehouse"):
+    with naming(settings, "warehouse"):
         ArtifactStore.open(settings.warehouse).check(writing=False)
 
 
 @contextmanager
-def _naming(settings: Settings, field: str) -> Iterator[None]:
+def naming(settings: Settings, field: str) -> Iterator[None]:
     """Name the line of the settings in what is wrong with a place; to be full is not wrong."""
     try:
         yield

@@ -129,16 +129,19 @@ class Readable(StatusReads):
     ) -> list[Coverage]:
         """Say of every partition of a query what a read gets of it, and why not more (R-CON-3).
 
-        By default: all customers, from the first day to the last that the ledger knows.
+        By default: all that are due, and others that the ledger knows. With `until`, days that are not due
+        yet, too.
         """
+        from sealbook.model.universe import AssetName
         from sealbook.status.coverage import coverage_of
 
+        self.catch_up()
         query = find_query(self.settings.sources, query_name, source)
         chosen = Selection(
             source=query.source, customers=customers, queries=query_name, since=since, until=until
         )
-        settings = self.settings.sources[query.source]
-        return list(coverage_of(self._reads, settings, query, chosen, strict=strict, cut=cut))
+        asset = AssetName(query.source, query.name)
+        return list(coverage_of(self._reads, self.universe(), asset, chosen, strict=strict, cut=cut))
 
     def _recorded_sources(self) -> dict[str, SourceSettings]:
         """Return the sources with the contracts by which accepted runs are read (R-WH-7)."""

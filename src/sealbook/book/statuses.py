@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
     from sealbook.ledger import LedgerReader
     from sealbook.model import PartitionKey
+    from sealbook.model.contract import Query
     from sealbook.model.expectations import Expectations
     from sealbook.model.explanation import Explanation
     from sealbook.model.status_line import StatusCounts
+    from sealbook.model.universe import Universe
 
 _EVERYTHING = Selection()
 
@@ -35,19 +37,26 @@ class StatusReads(ABC):
     @abstractmethod
     def spark(self) -> SparkSession: ...
 
+    @property
+    @abstractmethod
+    def queries(self) -> list[Query]: ...
+
     @abstractmethod
     def catch_up(self) -> None:
         """Take the log into what status is read from."""
 
+    def universe(self) -> Universe:
+        """Return which partitions there should be (R-PST-6)."""
+        from sealbook.status.universe import universe_of
+
+        return universe_of(self.settings.sources, self._reads.statuses.first_known())
+
     def expectations(self) -> Expectations:
         """Return what partitions are held against now: the universe, the time, the contracts in force."""
         from sealbook.model.expectations import Expectations
-        from sealbook.status.universe import universe_of
 
-        reads, sources = self._reads, self.settings.sources
-        queries = [query for source in sources.values() for query in source.queries.values()]
-        universe = universe_of(sources, reads.statuses.first_known())
-        return Expectations(universe, reads.now(), reads.contracts.in_force(queries))
+        reads = self._reads
+        return Expectations(self.universe(), reads.now(), reads.contracts.in_force(self.queries))
 
     def status(self, selection: Selection = _EVERYTHING) -> pa.Table:
         """Return the status of every partition that is chosen as an Arrow table, missing ones included."""

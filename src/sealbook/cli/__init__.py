@@ -10,8 +10,11 @@ from sealbook.stopping import Stop, stoppable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: the one place that turns errors into messages."""
-    with stoppable() as stop:
+    """Run one command and return its exit code: the one place that turns errors into messages.
+
+    Without arguments it is the command of this process, which has nothing else to do after it.
+    """
+    with stoppable(until_exit=arguments is None) as stop:
         try:
             return _run(sys.argv[1:] if arguments is None else list(arguments), stop)
         except BaseException:
@@ -29,17 +32,20 @@ def _run(arguments: Sequence[str], stop: Stop) -> int:
     failure: SealbookError | None = None
     code = 0
     try:
-        command().main(args=arguments, prog_name="sealbook", obj=invocation)
-    except SealbookError as error:
-        failure, code = error, exit_code(error)
-    except SystemExit as end:  # how Typer ends, well or not
-        code = end.code if isinstance(end.code, int) else 0
+        try:
+            command().main(args=arguments, prog_name="sealbook", obj=invocation)
+        except SealbookError as error:
+            failure, code = error, exit_code(error)
+        except SystemExit as end:  # how Typer ends, well or not
+            code = end.code if isinstance(end.code, int) else 0
+        stopped = stop.settle()
     except BaseException:
-        if stop.exit_code is None:
+        stopped = stop.settle()
+        if stopped is None:
             raise
-    if stop.exit_code is not None:  # then it is the cause of whatever failed
+    if stopped is not None:  # then it is the cause of whatever failed
         say_how_to_go_on(invocation)
-        return stop.exit_code
+        return stopped
     if failure is not None:
         report(failure, debug=invocation.debug)
     return code

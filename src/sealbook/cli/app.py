@@ -33,6 +33,7 @@ MODULES = {
     "events": "sealbook.cli.events",
     "project": "sealbook.cli.project",
     "ledger": "sealbook.cli.ledger",
+    "doctor": "sealbook.cli.doctor",
 }
 """Each command or group of the top level, and the module whose `app` it is."""
 

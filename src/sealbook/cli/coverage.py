@@ -36,7 +36,7 @@ _STYLES = {
 
 
 @app.command(epilog=_EXAMPLES)
-@selects(query=True)
+@selects(query=True, catches_up=True)
 def coverage(
     ctx: typer.Context,
     book: BookReader,
@@ -50,13 +50,21 @@ def coverage(
 ) -> None:
     """Say of every partition of a query, or of all, what a read gets of it, of which run, and why not more.
 
-    Customers are those of the configuration and others that the ledger knows. Days run from the first
-    to the last that the ledger knows.
+    It is told of all partitions that are due, and of others that the ledger knows; with --until or --day,
+    of those that are not due yet, too.
     """
     from sealbook.views.coverage import CoverageListing
 
     del ctx
-    found = CoverageListing(book.settings, book.ledger, selection, kinds=kinds or (), strict=strict, cut=cut)
+    found = CoverageListing(
+        book.settings,
+        book.ledger,
+        book.universe(),
+        selection,
+        kinds=kinds or (),
+        strict=strict,
+        cut=cut,
+    )
     show(found, _columns(form), form)
     said = ", ".join(f"{found.counts[kind]:,} {kind}" for kind in CoverageKind if found.counts[kind])
     message(counted(found.counts.total(), "partition") + (f": {said}" if said else ""))

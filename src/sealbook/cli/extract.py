@@ -56,7 +56,7 @@ def extract(
     from sealbook.views.sums import extract_reasons
 
     plan = book.plan_extract(selection)
-    approve(plan, yes=yes, force=force)
+    approve(plan, book.settings.sources, yes=yes, force=force)
     with uninterrupted():
         run = ctx.obj.run_id = run_id or book.pipeline.open_run()
     message(f"Run {run}: {counted(len(plan), 'partition')}")

@@ -14,6 +14,9 @@ from sealbook.errors import InvalidInput
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sealbook.config import SourceSettings
     from sealbook.extract.plan import ExtractPlan
 
 MOST_DAYS = 366
@@ -30,17 +33,23 @@ YesOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="Fetch days that have not begun, too.")]
 
 
-def approve(plan: ExtractPlan, *, yes: bool, force: bool) -> None:
+def approve(plan: ExtractPlan, sources: Mapping[str, SourceSettings], *, yes: bool, force: bool) -> None:
     """Let a plan pass, ask the person at the terminal about it, or refuse it."""
     first, last = plan.days
-    today = utc_now().date()
-    if last > today and not force:
-        ahead = (last - max(first, today)).days + (first > today)
+    ahead = None if force else plan.not_begun(sources, utc_now())
+    if ahead is not None:
+        days = (ahead.last - max(first, ahead.today)).days + (first > ahead.today)
         raise InvalidInput(
-            f"{counted(ahead, 'day', 'has', 'have')} not begun of {first} … {last}: today is {today} in UTC",
+            f"{counted(days, 'day', 'has', 'have')} not begun of {first} … {ahead.last}:"
+            f" today is {ahead.today} in {ahead.zone}",
             field="until",
-            value=last,
-            remedy=f"End with --until {today} or earlier, or fetch what is not due by --force.",
+            value=ahead.last,
+            remedy=f"End with --until {ahead.today} or earlier, or fetch what is not due by --force.",
+        )
+    if plan.left_out:
+        message(
+            f"Left out: {counted(plan.left_out, 'partition')} of days that the accounts do not have"
+            " (first_day, last_day)"
         )
     days = (last - first).days + 1
     if yes or (days <= MOST_DAYS and len(plan) <= MOST_PARTITIONS):

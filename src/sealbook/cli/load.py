@@ -97,7 +97,7 @@ def _show_summary(results: Sequence[Loaded]) -> None:
 
     sums = load_sums(results)
     if not sums:
-        message("Nothing to do: what is published is what is accepted.")
+        message("Nothing to do: no authority has changed since the last load.")
         return
     columns: list[Column[QuerySum[LoadEnding]]] = [Column("query", lambda each: each.query)]
     columns += [

@@ -54,12 +54,14 @@ def retire(
         age = _age(older_than, retention.events)
         due = sum(quiet.events for quiet in store.quiet_runs(age))
         runs: list[RetiredTo] = []
+        looked_at = 0
         with events_progress("Retiring", due) as show_progress:
             for each in retire_runs(
                 store, RunArchive(retention.archive), age, actor=who, reason=reason, dry_run=dry_run
             ):
                 runs.append(each)
-                show_progress(sum(run.events for run in runs))
+                looked_at += each.events
+                show_progress(looked_at)
     counts = Counter(each.became for each in runs)
     if form is Format.JSON:
         show_json(map(asdict, runs))

@@ -55,7 +55,7 @@ def run(
     One partition's failure leaves the others alone.
     """
     plan = book.plan_run(selection)
-    approve(plan, yes=yes, force=force)
+    approve(plan, book.settings.sources, yes=yes, force=force)
     if run_id is not None and (ended := _ended(book, run_id)) is not None:
         message(f"Run {run_id} has ended already: {ended.status}")
         if form is Format.JSON:

@@ -27,6 +27,7 @@ from sealbook.config.settings import (
 from sealbook.config.urls import ledger_url, storage_url
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.keys import check_name
+from sealbook.model.scope import DEFAULT
 from sealbook.model.spans import parse_span
 from sealbook.model.universe import Account, check_upstreams
 
@@ -77,8 +78,8 @@ class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The top of `sealbook.yaml`."""
 
     ledger: str
-    tenant: str = "default"
-    workspace: str = "default"
+    tenant: str = DEFAULT
+    workspace: str = DEFAULT
     raw: str = "raw"
     warehouse: str = "warehouse"
     sources: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.contract import Query
 from sealbook.model.freshness import Freshness
-from sealbook.model.scope import Scope
+from sealbook.model.scope import DEFAULT, Scope
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Account, Asset, AssetName
 
@@ -104,8 +104,8 @@ class Settings:
     sources: Mapping[str, SourceSettings]
     spark: SparkSettings
     retention: RetentionSettings = RetentionSettings()
-    tenant: str = "default"
-    workspace: str = "default"
+    tenant: str = DEFAULT
+    workspace: str = DEFAULT
     alerts: AlertSettings | None = None
     """None: nobody is told."""
     file: Path | None = None

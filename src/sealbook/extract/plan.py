@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from functools import cached_property
+from itertools import product
+from typing import NamedTuple
 
 from sealbook.config import SourceSettings, configured
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model import PartitionKey
+from sealbook.model.freshness import today
 from sealbook.model.selection import Selection
+from sealbook.model.universe import Days
+
+
+class NotBegun(NamedTuple):
+    """Which day it is in a time zone, and the last one that is planned of an account there."""
+
+    today: date
+    last: date
+    zone: str
 
 
 @dataclass(frozen=True)
 class ExtractPlan:
-    """What a run sets out to fetch: a selection of each source, said in full."""
+    """What a run sets out to fetch: selections of each source, said in full.
+
+    `left_out` counts partitions that were chosen by a span of days, and that their accounts do not have.
+    """
 
     parts: tuple[Selection, ...]
+    left_out: int = 0
 
     @cached_property
     def keys(self) -> dict[str, list[PartitionKey]]:
@@ -38,11 +54,31 @@ class ExtractPlan:
         firsts, lasts = zip(*(part.span() for part in self.parts), strict=True)
         return min(firsts), max(lasts)
 
+    def not_begun(self, sources: Mapping[str, SourceSettings], now: datetime) -> NotBegun | None:
+        """Return which day it is where planned days have not begun, in the time zone of their account.
+
+        Of several zones it is the one that is furthest behind.
+        """
+        ahead = []
+        for source, customer_id, last in self._last_days():
+            zone = sources[source].accounts[customer_id].zone
+            if last > (day := today(now, zone)):
+                ahead.append(NotBegun(day, last, str(zone)))
+        return min(ahead, key=lambda each: (each.today, date.max - each.last), default=None)
+
+    def _last_days(self) -> Iterator[tuple[str, str, date]]:
+        for part in self.parts:
+            for key in part.keys:
+                yield key.source, key.customer_id, key.logical_date
+            for source, customer_id in product(part.source or (), part.customers or ()):
+                yield source, customer_id, part.span()[1]
+
 
 def plan_extraction(sources: Mapping[str, SourceSettings], selection: Selection) -> ExtractPlan:
     """Plan to fetch every partition that is configured and chosen; the days must be said.
 
-    What is not configured is a ConfigError.
+    What is not configured is a ConfigError, and so is a key of a day that its account does not have; of a
+    span, such days are left out (R-PST-6).
     """
     if not selection.keys and (selection.since is None or selection.until is None):
         raise InvalidInput(
@@ -50,13 +86,48 @@ def plan_extraction(sources: Mapping[str, SourceSettings], selection: Selection)
             field="since",
             remedy="Give --since and --until, or --day.",
         )
-    parts = tuple(configured(sources, selection))
-    if not parts:
+    chosen = configured(sources, selection)
+    if not chosen:
         raise ConfigError(
             "no source has both such customers and such queries",
             remedy="Choose customers and queries of the same source.",
         )
-    return ExtractPlan(parts)
+    if selection.keys:
+        _check_days(sources, selection.keys)
+        return ExtractPlan(tuple(chosen))
+    parts = tuple(part for each in chosen for part in _had(sources, each))
+    left_out = sum(part.count() for part in chosen) - sum(part.count() for part in parts)
+    if not parts:
+        raise ConfigError(
+            f"no account that is chosen has a day of {selection.since} … {selection.until}", remedy=_REMEDY
+        )
+    return ExtractPlan(parts, left_out)
+
+
+_REMEDY = "Choose other days, or correct first_day and last_day in the settings."
+
+
+def _had(sources: Mapping[str, SourceSettings], chosen: Selection) -> Iterator[Selection]:
+    """Yield what the accounts of a source have of a selection, said in full: one for each span of days."""
+    (source,), since, until = chosen.source or (), *chosen.span()
+    spans: dict[Days, list[str]] = defaultdict(list)
+    for customer_id in chosen.customers or ():
+        days = sources[source].accounts[customer_id].within(since, until)
+        if days is not None:
+            spans[days].append(customer_id)
+    for (first, last), customers in spans.items():
+        yield replace(chosen, customers=tuple(customers), since=first, until=last)
+
+
+def _check_days(sources: Mapping[str, SourceSettings], keys: Iterable[PartitionKey]) -> None:
+    """Refuse keys of days that their accounts do not have."""
+    for key in keys:
+        account = sources[key.source].accounts.get(key.customer_id)
+        if account is None:
+            raise ConfigError(f"{key}: source {key.source} has no such customer", remedy="Correct the key.")
+        if account.within(key.logical_date, key.logical_date) is None:
+            has = f"{account.first_day or '…'} … {account.last_day or ''}".rstrip()
+            raise ConfigError(f"{key}: the account has no such day, but {has}", remedy=_REMEDY)
 
 
 def deal(keys: Iterable[PartitionKey], tasks: int) -> list[list[PartitionKey]]:

@@ -14,7 +14,8 @@ from sealbook.ledger.alerts import AlertWriter
 from sealbook.ledger.contracts import ContractWriter
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.clock import LedgerClock
-from sealbook.ledger.db.engine import Database, ledger_exists
+from sealbook.ledger.db.connecting import ledger_exists
+from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import Projector, Projectors, SqlRunStore
 from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.reader import LedgerReader, open_ledger_reader

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlalchemy import Connection, text
 
 from sealbook.errors import ConfigError
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.types import json_text
 from sealbook.ledger.states.tables import JUDGED, OVERRIDDEN
 from sealbook.model.keys import check_name
 
@@ -33,6 +36,7 @@ _READ = {
         "warehouse_version",
         "alert",
         "alert_notice",
+        "lease",
     )
 }
 # Whoever appends events also takes them into the projections, so that no daemon is needed.
@@ -92,6 +96,62 @@ _NAMESPACE = text(
     "SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
     " WHERE pg_class.oid = 'partition_state'::regclass"
 )
+
+
+_GRANTED = text(
+    "SELECT rolname FROM pg_roles WHERE NOT rolcanlogin AND NOT rolsuper"
+    " AND has_table_privilege(oid, 'partition_state', 'SELECT') ORDER BY rolname"
+)
+# Rights of a user's groups count as the user's own.
+_LACKING = text(
+    """
+    SELECT wanted.thing, wanted.privilege, wanted.of_column
+    FROM json_to_recordset(:wanted) AS wanted (thing text, privilege text, of_column text)
+    WHERE NOT CASE
+        WHEN wanted.thing LIKE 'FUNCTION %' THEN has_function_privilege(:role, (
+            SELECT oid FROM pg_proc
+            WHERE proname = substr(wanted.thing, 10) AND pg_function_is_visible(oid)
+        ), wanted.privilege)
+        WHEN wanted.of_column IS NULL THEN has_table_privilege(:role, wanted.thing, wanted.privilege)
+        ELSE has_column_privilege(:role, wanted.thing, wanted.of_column, wanted.privilege)
+    END
+    """
+)
+
+
+def granted_roles(connection: Connection) -> dict[str, str]:
+    """Return the group roles that have rights in this ledger, each with the kind of worker it is for."""
+    found = connection.execute(_GRANTED).scalars()
+    return {role: name for role in found for name in RIGHTS if role.endswith(name)}
+
+
+def lacking(connection: Connection, role: str) -> dict[str, list[str]]:
+    """Return, for each kind of worker, which of its rights a user or a role does not have."""
+    wanted = sorted({right for rights in RIGHTS.values() for right in _single(rights)}, key=str)
+    names = ("thing", "privilege", "of_column")
+    given = json_text([dict(zip(names, right, strict=True)) for right in wanted])
+    missing = {tuple(row) for row in connection.execute(_LACKING, {"wanted": given, "role": role})}
+    return {
+        name: [_shown(right) for right in _single(rights) if right in missing]
+        for name, rights in RIGHTS.items()
+    }
+
+
+_Right = tuple[str, str, str | None]
+"""A table or function, a privilege, and the column that it is for, if it is for one."""
+
+
+def _single(rights: dict[str, list[str]]) -> Iterator[_Right]:
+    for thing, privileges in rights.items():
+        for privilege in privileges:
+            kind, _, columns = privilege.partition(" (")
+            for column in columns.rstrip(")").split(", "):
+                yield thing, kind, column or None
+
+
+def _shown(right: _Right) -> str:
+    thing, privilege, column = right
+    return f"{privilege} ({column}) ON {thing}" if column else f"{privilege} ON {thing}"
 
 
 def grant_roles(database: Database, prefix: str = "sealbook_") -> list[str]:

@@ -12,7 +12,7 @@ from sealbook.errors import IllegalMove, NotFound
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import at_key
-from sealbook.ledger.events.append import append_new
+from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.pointers import following
 from sealbook.ledger.pointers.rows import lock_version
 from sealbook.ledger.states import rows as state_rows
@@ -77,8 +77,11 @@ class RollbackWriter:
             )
 
         def work(connection: Connection) -> RolledBack:
-            version, now = lock_version(connection, self._clock)
+            version, changed_at = lock_version(connection)
             before = state_rows.lock(connection, [key]).get(key, PartitionState.pending(key))
+            published = following.pointed(connection, key)
+            lock_runs(connection, {target, *([] if published is None else [published.run_id])})
+            now = self._clock.now(connection, not_before=changed_at)
             at = state_rows.not_before(now, [before])
             move, done = _planned(connection, before, target, known or frozenset(), at)
             state_rows.write(connection, [done.state], OVERRIDDEN)

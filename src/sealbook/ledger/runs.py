@@ -71,8 +71,8 @@ class RunWriter:
         """Open a run, and return its id: that of this moment, or just past the newest known one (R-RUN-2)."""
 
         def work(connection: Connection) -> RunId:
-            at = self._clock.now(connection)
             opened = connection.execute(select(newest_run.c.run_id).with_for_update()).scalar_one()
+            at = self._clock.now(connection)
             newer = map(_next, filter(None, (opened, _known(connection, at))))
             made = max([ULID.from_datetime(at), *newer])
             run_id = RunId(str(made))

@@ -81,6 +81,11 @@ def last_ended(now: datetime, zone: tzinfo) -> date:
     return day
 
 
+def today(now: datetime, zone: tzinfo) -> date:
+    """Return the day that has begun in a time zone and is not over."""
+    return last_ended(now, zone) + _DAY
+
+
 def later(moment: datetime, span: timedelta) -> datetime:
     """Return the moment that comes a span after another."""
     return moment + span if span <= _NEVER - moment else _NEVER

@@ -100,6 +100,11 @@ AHEAD_REMEDY = (
     "Set the clock right of the machine that made it, and fetch the partition again without --run-id:"
     " the ledger then opens the run."
 )
+SEALED_AHEAD_REMEDY = (
+    f"{AHEAD_REMEDY} Then delete the directory of this run from the raw store: nothing refers to it, and it"
+    " is named as long as it is there."
+)
+"""What to do about a run from the future that was sealed, and that nobody has judged."""
 
 
 def check_key(value: object) -> None:

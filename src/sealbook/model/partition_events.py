@@ -193,7 +193,10 @@ class PartitionJudged(PartitionFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPublished(PartitionFact):
-    """The pointer of a partition now names this run; the attempt is the warehouse's version since then."""
+    """The pointer of a partition now names this run; the attempt is the warehouse's version since then.
+
+    Where its artifact lies is not said again: the load record has it for ever.
+    """
 
     event_type = EventType.PARTITION_PUBLISHED
     stage = Stage.LOAD
@@ -202,7 +205,6 @@ class PartitionPublished(PartitionFact):
     record_count: int
     bytes: int
     digest: str
-    location: str
     parts: int | None = None
     replaced_run_id: RunId | None = None
     replaces: Counted | None = None
@@ -223,7 +225,6 @@ class PartitionPublished(PartitionFact):
             record_count=staged.record_count,
             bytes=staged.bytes,
             digest=staged.digest,
-            location=staged.location,
             parts=staged.parts,
             replaced_run_id=replaced_run_id,
             replaces=Counted.PUBLISHED if again else None,

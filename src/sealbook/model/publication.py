@@ -304,6 +304,7 @@ class CoverageKind(StrEnum):
     HIDDEN = "hidden"
     FAILED = "failed"
     MISSING = "missing"
+    NOT_DUE = "not_due"
 
 
 class Coverage(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from sealbook.errors import InvalidInput
 from sealbook.model.selection import Selection
@@ -21,9 +22,6 @@ from sealbook.raw.layout import (
     run_directory,
 )
 from sealbook.storage import Branch, Entry, Storage
-from sealbook.storage.ahead import ahead
-
-_LISTINGS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +89,8 @@ def _run_files(path: str, files: Callable[[], Mapping[str, Entry]]) -> RunFiles 
 
 
 def _below_each(storage: Storage, directories: Iterable[str]) -> Iterator[Branch]:
-    """List directory after directory, several at once where a listing is mostly a wait for the storage."""
-    at_once = _LISTINGS if storage.folder is None else 1  # threads would only stand in each other's way
-    for found in ahead(partial(_listed_below, storage), directories, at_once=at_once):
-        yield from found
+    """List directory after directory, many at once where a listing is mostly a wait for the storage."""
+    return chain.from_iterable(storage.each(partial(_listed_below, storage), directories))
 
 
 def _listed_below(storage: Storage, directory: str) -> list[Branch]:

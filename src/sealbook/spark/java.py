@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -24,6 +25,8 @@ from sealbook.errors import ConfigError
 from sealbook.stopping import end_at_stop, uninterrupted
 
 _JAVA_REMEDY = "Install Java 17 or newer, or set JAVA_HOME to one; `scripts/ensure-java` helps."
+_LEAST_JAVA = 17
+_VERSION = re.compile(r'version "((?P<major>\d+)[^"]*)"')
 _STDERR = 2
 _INCUBATOR_NOTICE = b"WARNING: Using incubator modules"
 _SECONDS_TO_END = 3.0
@@ -38,6 +41,23 @@ def find_java() -> Path:
         where = "on PATH" if home is None else f"in JAVA_HOME, which is {home}"
         raise ConfigError(f"Spark needs Java, and there is none {where}", remedy=_JAVA_REMEDY)
     return Path(found).resolve()
+
+
+def java_version() -> str:
+    """Return the version of that `java`; ConfigError if it does not answer, or is too old for Spark."""
+    java = find_java()
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"{java} cannot be run: {error}", remedy=_JAVA_REMEDY) from error
+    found = _VERSION.search(said)
+    if found is None:
+        raise ConfigError(f"{java} does not say its version", remedy=_JAVA_REMEDY)
+    if int(found["major"]) < _LEAST_JAVA:
+        raise ConfigError(f"{java} is Java {found[1]}, which is too old for Spark", remedy=_JAVA_REMEDY)
+    return found[1]
 
 
 def find_spark() -> Path:

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from io import FileIO
@@ -18,7 +18,7 @@ from obstore.store import LocalStore
 from sealbook.errors import Permanent
 from sealbook.storage.ahead import Done, Item
 from sealbook.storage.failures import TranslatedWriter, Writer, reported, unwritable
-from sealbook.storage.objects import CHUNK, Branch, Entry, Storage
+from sealbook.storage.objects import CHUNK, PROBES, Branch, Entry, Storage
 
 _PIECE = 64 * 1024
 # A file system writes its journal once for all who wait at the same time.
@@ -66,6 +66,17 @@ class Folder(Storage):
             raise unwritable(str(self._root), _error(errno.EACCES))
         if not room.f_bavail:
             raise unwritable(str(self._root), _error(errno.ENOSPC))
+
+    def probe(self) -> None:
+        """Write something small and take it away; Permanent says what the folder does not do as it must."""
+        directory = self._root / PROBES
+        with self._translated(PROBES):
+            directory.mkdir(exist_ok=True)
+        try:
+            super().probe()
+        finally:
+            with suppress(OSError):  # another probe is in it
+                directory.rmdir()
 
     def tree(self, directory: str, depth: int) -> Iterator[Branch]:
         """Yield the directories so many levels below a directory, in order, each with a way to its files."""

@@ -8,10 +8,12 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, GenericError
 
+from sealbook.errors import Permanent
 from sealbook.storage.ahead import Done, Item, ahead
 from sealbook.storage.failures import (
     TranslatedWriter,
@@ -29,6 +31,9 @@ CHUNK = 4 * 1024 * 1024
 # Four parts of 8 MB in flight bound the memory of a write.
 _PART = 8 * 1024 * 1024
 _PARTS_IN_FLIGHT = 4
+PROBES = "_probe"
+"""The directory of what is written only to be taken away again."""
+
 # What S3 sends at once; obstore would hand it on in pieces of 50.
 _PAGE = 1000
 
@@ -73,6 +78,28 @@ class Storage:
         """Ask the storage once whether it is there and can be used; raises what every later call would."""
         with self._translated(), self._listing_errors():
             next(iter(obstore.list(self._store)), None)
+
+    def probe(self) -> None:
+        """Write something small and take it away; Permanent says what the storage does not do as it must.
+
+        What is there must be read as it was written, be listed, and not be written over by who creates.
+        """
+        path, first, second = f"{PROBES}/{uuid4().hex}", b"first", b"second"
+        created = self.create(path, first)
+        try:
+            if not created or self.create(path, second) or self.get(path) != first:
+                raise Permanent(
+                    f"{self._prefix}{path} was written twice: the storage does not keep to create-only puts",
+                    remedy="Use a storage that honours `If-None-Match: *`: without it two writers could seal"
+                    " the same partition.",
+                )
+            if path not in self.names(PROBES):
+                raise Permanent(
+                    f"{self._prefix}{path} was written, and is not listed",
+                    remedy="Use a storage whose listings show at once what was written.",
+                )
+        finally:
+            self.delete([path])
 
     def entries(self, directory: str) -> list[Entry]:
         """List all that lies below a directory, at any depth, in the order of paths."""

@@ -41,19 +41,33 @@ _RETRY: RetryConfig = {"max_retries": 8, "backoff": {"max_backoff": timedelta(se
 
 def open_storage(what: str, url: str, options: Mapping[str, str] = _NONE) -> tuple[str, Storage]:
     """Return the storage that a URL names, and the URL in its absolute form; errors say what it is for."""
+    named = _named(what, url)
+    if isinstance(named, Path):
+        return _open_folder(what, named, options)
+    return _open_bucket(what, named, options)
+
+
+def missing_folder(what: str, url: str) -> Path | None:
+    """Return the folder that a URL names if it is not there, and is made when it is opened; else None."""
+    named = _named(what, url)
+    return named if isinstance(named, Path) and not named.exists() else None
+
+
+def _named(what: str, url: str) -> Path | SplitResult:
+    """Return the folder that a URL names, or else the parts of the URL of a bucket."""
     scheme, separator, _ = url.partition("://")
     if not separator:
         if not url or url.partition(":")[0] in _BUCKETS:
             raise ConfigError(f"{what} {url!r} is not a folder or URL", remedy=_REMEDY)
-        return _open_folder(what, Path(url).expanduser(), options)
+        return Path(url).expanduser()
     try:
         parts = urlsplit(url)
     except ValueError as error:
         raise ConfigError(f"{what} {url!r} is not a URL: {error}", remedy=_REMEDY) from error
     if scheme == "file":
-        return _open_folder(what, _folder_of(what, parts), options)
+        return _folder_of(what, parts)
     if scheme in _BUCKETS:
-        return _open_bucket(what, parts, options)
+        return parts
     raise ConfigError(f"{what} {_shown(parts)}: there is no storage of that kind", remedy=_REMEDY)
 
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey, PartitionState, RunId, Status
-from sealbook.model.keys import AHEAD_REMEDY, is_ahead, newest_run_prefix, why_ahead
+from sealbook.model.keys import AHEAD_REMEDY, SEALED_AHEAD_REMEDY, is_ahead, newest_run_prefix, why_ahead
 from sealbook.model.selection import Selection
 from sealbook.raw import RawMetadata, RawReader, SealedRun
 from sealbook.validate.results import NotJudged
@@ -123,7 +123,7 @@ def plan_accepted(
         if state is not None and run.run_id == state.current_run_id:
             del accepted[run.key]
             if is_ahead(run.run_id, now):
-                gone.append(_from_the_future(run))
+                gone.append(_from_the_future(run, AHEAD_REMEDY))
             else:
                 version = state.schema_version
                 candidates.append(Candidate(*run, version, revalidation_id, state.current_run_id))
@@ -207,7 +207,8 @@ class _Partition:
 
     def set_aside(self) -> list[NotJudged]:
         """Return the runs from the future that nobody has judged, with what to do about them."""
-        return [_from_the_future(run) for run in self.ahead if run.run_id not in self.judged]
+        unjudged = (run for run in self.ahead if run.run_id not in self.judged)
+        return [_from_the_future(run, SEALED_AHEAD_REMEDY) for run in unjudged]
 
     def candidate(self, run: SealedRun, revalidation_id: str | None = None) -> Candidate:
         current = self.state.current_run_id
@@ -248,8 +249,8 @@ def _partitions(
                 yield _Partition(state, present, ahead, judged.get(key, _NONE), holds.get(key), newest)
 
 
-def _from_the_future(run: SealedRun) -> NotJudged:
-    return NotJudged(run.key, run.run_id, f"{why_ahead(run.run_id)}. {AHEAD_REMEDY}")
+def _from_the_future(run: SealedRun, remedy: str) -> NotJudged:
+    return NotJudged(run.key, run.run_id, f"{why_ahead(run.run_id)}. {remedy}")
 
 
 def _some_customers(runs: Iterable[SealedRun]) -> Iterator[list[SealedRun]]:

@@ -9,6 +9,7 @@ from sealbook.config import Settings, SourceSettings
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model.publication import Coverage, CoverageKind
 from sealbook.model.selection import Selection
+from sealbook.model.universe import AssetName, Universe
 from sealbook.status.coverage import coverage_of
 from sealbook.views.contracts import chosen_queries
 
@@ -20,6 +21,7 @@ class CoverageListing:
         self,
         settings: Settings,
         ledger: LedgerReader,
+        universe: Universe,
         selection: Selection,
         *,
         kinds: Collection[CoverageKind] = (),
@@ -28,6 +30,7 @@ class CoverageListing:
     ) -> None:
         self._settings = settings
         self._ledger = ledger
+        self._universe = universe
         self._selection = selection
         self._kinds = kinds
         self._strict = strict
@@ -55,8 +58,9 @@ class CoverageListing:
                     since=selection.since,
                     until=selection.until,
                 )
+                asset = AssetName(query.source, query.name)
                 yield from coverage_of(
-                    self._ledger, source, query, chosen, strict=self._strict, cut=self._cut
+                    self._ledger, self._universe, asset, chosen, strict=self._strict, cut=self._cut
                 )
 
 

@@ -5,19 +5,24 @@ A cut is one row, whatever the size of the warehouse: the pointers' own history 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection, delete, insert, select, true
 
 from sealbook.errors import Conflict
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
-from sealbook.ledger.events.append import append_new
+from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import READABLE
+from sealbook.ledger.pointers.hiding import Unsafe, find_still_unsafe, find_unsafe, hide
 from sealbook.ledger.pointers.published import unknown_cut
 from sealbook.ledger.pointers.tables import cut
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model.publication import Cut, check_cut_name
 from sealbook.model.verdict import check_text
+
+_UNREADABLE = READABLE.is_not(true())
 
 
 class CutWriter:
@@ -37,7 +42,9 @@ class CutWriter:
             check_cut_name(name)
         if note is not None:
             check_text("note", note)
-        return self._database.write(lambda connection: self._create(connection, name, note))
+        with self._database.read() as connection:
+            unsafe = find_unsafe(connection, _UNREADABLE, EVERYTHING, full=True)
+        return self._database.write(lambda connection: self._create(connection, name, note, unsafe))
 
     def drop_cut(self, token: str) -> None:
         """Let go of a cut: what only it has pinned can be removed."""
@@ -48,8 +55,13 @@ class CutWriter:
 
         self._database.write(work)
 
-    def _create(self, connection: Connection, name: str | None, note: str | None) -> Cut:
-        before, at = rows.lock_version(connection, self._clock)
+    def _create(
+        self, connection: Connection, name: str | None, note: str | None, earlier: Sequence[Unsafe]
+    ) -> Cut:
+        before, changed_at = rows.lock_version(connection)
+        unsafe = find_still_unsafe(connection, _UNREADABLE, EVERYTHING, earlier)
+        lock_runs(connection, {each.artifact.run_id for each in unsafe})
+        at = self._clock.now(connection, not_before=changed_at)
         version = before + 1
         made = Cut(name or f"v{version}", version, at, note)
         if connection.execute(select(cut).where(cut.c.token == made.token)).one_or_none() is not None:
@@ -58,7 +70,7 @@ class CutWriter:
                 remedy="Choose another name, or drop that cut first: `sealbook warehouse cut drop`.",
             )
         rows.set_version(connection, version, at)
-        hidden = rows.hide(connection, READABLE.is_not(true()), EVERYTHING, version, at, full=True)
+        hidden = hide(connection, unsafe, version, at)
         values = {"token": made.token, "version": version, "created_at": at, "note": note}
         connection.execute(insert(cut).values(values))
         append_new(connection, [fact.to_event() for fact in hidden], at)

@@ -10,16 +10,23 @@ from sqlalchemy import Connection, Row, not_, select
 from sealbook.ledger.db.queries import at_key
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import OPEN, TAKEN, removal_of
+from sealbook.ledger.pointers.hiding import Unsafe, hide
 from sealbook.ledger.pointers.locations import loaded
 from sealbook.ledger.pointers.tables import STAGED, load_record, pointer, removal
-from sealbook.model import Status
-from sealbook.model.partition_events import PartitionFact, PartitionHidden, PartitionPublished
+from sealbook.model import PartitionKey, Status
+from sealbook.model.partition_events import PartitionFact, PartitionPublished
 from sealbook.model.publication import Artifact, Staged
 
 
 def is_there(connection: Connection, artifact: Artifact, record_count: int) -> bool:
     """Say whether an artifact of so many records is staged, and no clean-up takes it away."""
     return _staged(connection, artifact, record_count) is not None
+
+
+def pointed(connection: Connection, key: PartitionKey) -> Artifact | None:
+    """Return the artifact that is published of a partition."""
+    found = connection.execute(select(pointer).where(*at_key(pointer, key), OPEN)).one_or_none()
+    return None if found is None else Artifact(key, found.run_id, found.schema_version)
 
 
 def follow(
@@ -29,9 +36,7 @@ def follow(
 
     `version` is the warehouse's, which the caller has locked.
     """
-    key = artifact.key
-    pointed = connection.execute(select(pointer).where(*at_key(pointer, key), OPEN)).one_or_none()
-    before = None if pointed is None else Artifact(key, pointed.run_id, pointed.schema_version)
+    before = pointed(connection, artifact.key)
     found = _staged(connection, artifact, record_count)
     if before == artifact:
         return []
@@ -46,9 +51,7 @@ def follow(
     if before is None:
         return []
     rows.set_version(connection, version, at)
-    rows.fill_batch(connection, [before])
-    rows.close(connection, version, at)
-    return [PartitionHidden(key=key, run_id=before.run_id, attempt=str(version), status=Status.SUCCESS)]
+    return list(hide(connection, [Unsafe(before, Status.SUCCESS)], version, at))
 
 
 def _staged(connection: Connection, artifact: Artifact, record_count: int) -> Row[Any] | None:

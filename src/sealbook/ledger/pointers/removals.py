@@ -90,7 +90,8 @@ class RemovalWriter:
         asked = list(dict.fromkeys(artifacts))
 
         def work(connection: Connection) -> list[Condemned]:
-            version, at = rows.lock_version(connection, self._clock)
+            version, changed_at = rows.lock_version(connection)
+            at = self._clock.now(connection, not_before=changed_at)
             rows.fill_batch(connection, asked)
             found = connection.execute(_UNNEEDED, {"horizon": at - retain}).all()
             condemned = [Condemned(asked[row.position], row.copy) for row in found]
@@ -106,7 +107,8 @@ class RemovalWriter:
         gone = list(condemned)
 
         def work(connection: Connection) -> None:
-            version, at = rows.lock_version(connection, self._clock)
+            version, changed_at = rows.lock_version(connection)
+            at = self._clock.now(connection, not_before=changed_at)
             rows.set_version(connection, version, at)
             rows.fill_batch(connection, (each.artifact for each in gone), [each.copy for each in gone])
             connection.execute(_REMOVING, {"at": at})

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
     Column,
-    ColumnElement,
     Connection,
     Executable,
     FromClause,
@@ -37,7 +36,7 @@ from sealbook.ledger.db.bulk import Rows, insert_rows
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.types import lines_text
-from sealbook.ledger.pointers.conditions import AGREES, STATUS, changed_keys, pointer_of, removal_of
+from sealbook.ledger.pointers.conditions import AGREES, pointer_of, removal_of
 from sealbook.ledger.pointers.locations import spelt
 from sealbook.ledger.pointers.tables import (
     ARTIFACT,
@@ -50,10 +49,7 @@ from sealbook.ledger.pointers.tables import (
     warehouse_version,
 )
 from sealbook.ledger.states.tables import partition_state
-from sealbook.model import PartitionKey
-from sealbook.model.partition_events import PartitionHidden
 from sealbook.model.publication import Artifact, Staged
-from sealbook.model.selection import Selection
 
 # Several statements work on the same rows: filled in once, they need not be parsed again for each.
 batch = Table(
@@ -68,10 +64,19 @@ batch = Table(
 """The artifacts that a transaction is at work on, in their order; what was just staged is known in full."""
 
 
-def lock_version(connection: Connection, clock: LedgerClock) -> tuple[int, datetime]:
-    """Wait until no other writer of pointers is at work, and return the warehouse's version and the time."""
-    version, changed_at = connection.execute(_NOW.with_for_update()).one()
-    return version, clock.now(connection, not_before=changed_at)
+class Version(NamedTuple):
+    """The warehouse's version, and when it was last changed."""
+
+    number: int
+    changed_at: datetime | None
+
+
+def lock_version(connection: Connection) -> Version:
+    """Wait until no other writer of pointers is at work, and return the warehouse's version.
+
+    Whoever appends events locks their runs next, and reads the clock after that (R-EVT-9).
+    """
+    return Version(*connection.execute(_NOW.with_for_update()).one())
 
 
 def time_of_pointers(connection: Connection, clock: LedgerClock) -> datetime:
@@ -140,40 +145,6 @@ def publish(connection: Connection, version: int, at: datetime) -> None:
 def close(connection: Connection, version: int, at: datetime) -> None:
     """End the pointers of the batch's partitions before a version."""
     connection.execute(_CLOSING, {"version": version, "at": at})
-
-
-def hide(
-    connection: Connection,
-    unsafe: ColumnElement[bool],
-    selection: Selection,
-    version: int,
-    at: datetime,
-    *,
-    full: bool,
-) -> list[PartitionHidden]:
-    """End the pointers that are unsafe before a version, and return that as facts."""
-    changed = changed_keys(connection.dialect.name, selection, full=full)
-    query = (
-        select(*changed.c, pointer.c.run_id, pointer.c.schema_version, STATUS.label("status"))
-        .select_from(changed)
-        .outerjoin(partition_state, same(partition_state, changed))
-        .join(pointer, pointer_of(changed))
-        .where(unsafe)
-        .order_by(*changed.c)
-    )
-    found = connection.execute(query).all()
-    if found:
-        fill_batch(
-            connection,
-            (Artifact(PartitionKey(*row[:4]), row.run_id, row.schema_version) for row in found),
-        )
-        close(connection, version, at)
-    return [
-        PartitionHidden(
-            key=PartitionKey(*row[:4]), run_id=row.run_id, attempt=str(version), status=row.status
-        )
-        for row in found
-    ]
 
 
 def clear_agreed(connection: Connection) -> None:

@@ -16,10 +16,11 @@ from sealbook.errors import Conflict, InvalidInput
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same
-from sealbook.ledger.events.append import append_new
+from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.events.facts import counted_once
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import NO_SUCCESS, SUCCESS, pointer_of, record_of, removal_of
+from sealbook.ledger.pointers.hiding import Unsafe, find_still_unsafe, find_unsafe, hide
 from sealbook.ledger.pointers.rows import batch
 from sealbook.ledger.pointers.tables import load_record, pointer, removal
 from sealbook.ledger.states.reader import EVERYTHING
@@ -57,7 +58,7 @@ class PointerWriter:
         again = list(staged)
 
         def work(connection: Connection) -> None:
-            rows.lock_version(connection, self._clock)
+            rows.lock_version(connection)
             rows.fill_batch_staged(connection, again)
             rows.refile(connection)
 
@@ -68,11 +69,18 @@ class PointerWriter:
 
         It looks where an authority was noted as changed; `full` compares everything (R-WH-8).
         """
+        earlier: list[Unsafe] = []
+        if full:
+            with self._database.read() as connection:
+                earlier = find_unsafe(connection, NO_SUCCESS, selection, full=True)
 
         def work(connection: Connection) -> list[PartitionKey]:
-            before, at = rows.lock_version(connection, self._clock)
+            before, changed_at = rows.lock_version(connection)
+            unsafe = find_still_unsafe(connection, NO_SUCCESS, selection, earlier)
+            lock_runs(connection, {each.artifact.run_id for each in unsafe})
+            at = self._clock.now(connection, not_before=changed_at)
             version = before + 1
-            hidden = rows.hide(connection, NO_SUCCESS, selection, version, at, full=full)
+            hidden = hide(connection, unsafe, version, at)
             if hidden:
                 rows.set_version(connection, version, at)
             rows.clear_agreed_everywhere(connection)
@@ -82,7 +90,9 @@ class PointerWriter:
         return self._database.write(work)
 
     def _swap(self, connection: Connection, staged: Sequence[Staged]) -> SwapResult:
-        version, at = rows.lock_version(connection, self._clock)
+        version, changed_at = rows.lock_version(connection)
+        lock_runs(connection, {each.artifact.run_id for each in staged})
+        at = self._clock.now(connection, not_before=changed_at)
         rows.fill_batch_staged(connection, staged)
         keys: dict[str, list[PartitionKey]] = defaultdict(list)
         publishing: list[tuple[Staged, RunId | None, bool]] = []

@@ -15,7 +15,7 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.events.append import append_new
+from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.audit import check_author, log_override
 from sealbook.ledger.states.tables import OVERRIDDEN, attempt
@@ -68,6 +68,8 @@ class OverrideWriter:
 
         def work(connection: Connection) -> list[RequeueResult]:
             found = state_rows.lock(connection, set(chosen))
+            last_runs = _last_runs(connection, found)
+            lock_runs(connection, last_runs.values())
             at = state_rows.not_before(self._clock.now(connection), found.values())
             results = {
                 key: _requeued(found.get(key, PartitionState.pending(key)), at)
@@ -81,8 +83,10 @@ class OverrideWriter:
                 connection, "requeue", done, actor=actor, reason=reason, at=at, filter=chosen_by
             )
             requeued = [
-                PartitionRequeued(key=key, run_id=run_id, attempt=str(override), actor=actor, reason=reason)
-                for key, run_id in _last_runs(connection, done).items()
+                PartitionRequeued(
+                    key=key, run_id=last_runs[key], attempt=str(override), actor=actor, reason=reason
+                )
+                for key in done
             ]
             append_new(connection, [fact.to_event() for fact in requeued], at)
             return [results[key] for key in chosen]
@@ -105,7 +109,7 @@ def _none_requeued(results: Sequence[RequeueResult]) -> IllegalMove:
 def _last_runs(
     connection: Connection, states: Mapping[PartitionKey, PartitionState]
 ) -> dict[PartitionKey, RunId]:
-    """Return the run of each partition's last attempt; a failed partition always has one."""
+    """Return the run of the last attempt of each partition that has one, as a failed one always does."""
     asked = encode_rows(
         state_rows.key_row(key) | {"attempt": state.attempt_count} for key, state in states.items()
     )

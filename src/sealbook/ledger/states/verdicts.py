@@ -14,7 +14,7 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
-from sealbook.ledger.events.append import append_new
+from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.evidence import Validators, findings_of
 from sealbook.ledger.states.holds import read_holds
@@ -67,9 +67,11 @@ def _judge(
     keys = {verdict.key for verdict in verdicts}
     locked = state_rows.lock(connection, keys)
     states = {key: PartitionState.pending(key) for key in keys} | locked
-    # Once the locks are held, so that a later attempt has a later time.
+    runs = {verdict.run_id for verdict in verdicts}
+    lock_runs(connection, runs)
+    # Once the locks are held: a later attempt has a later time, and its event is written now (R-EVT-9).
     now = clock.now(connection)
-    for run_id in {verdict.run_id for verdict in verdicts}:
+    for run_id in runs:
         refuse_ahead(run_id, now)
     at = state_rows.not_before(now, states.values())
     judged_before = [verdict for verdict in verdicts if states[verdict.key].attempt_count]
