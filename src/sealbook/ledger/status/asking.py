@@ -1,202 +1,223 @@
-"""What is asked of one query's partitions: its series, their days, and the parameters of the statements."""
+"""What is asked for: which series, for which days, and what is expected of them, as rows for a statement."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC
-from itertools import chain
+from typing import Any, NamedTuple
 
-from sealbook.ledger.db.bulk import encode_rows
-from sealbook.ledger.status.held import upstream_names
+from sealbook.ledger.status.held import STRETCHES, Shape, series_table
 from sealbook.ledger.status.tables import day_number
-from sealbook.ledger.status.timeline import Stretch, stretches
+from sealbook.ledger.status.timeline import FOREVER, Stretch, stretches
 from sealbook.model.expectations import Expectations
 from sealbook.model.selection import Selection
-from sealbook.model.staleness import CodeInForce
 from sealbook.model.universe import Asset, AssetName, Upstream
 
-SeriesIds = Mapping[tuple[str, str, str], int]
-"""The number of each series that has rows, by source, customer and query."""
+SeriesName = tuple[str, str, str]
+"""Source, customer and query."""
 
-_NO_SERIES = -1
+SeriesIds = Mapping[SeriesName, int]
+"""The number of each series that has rows."""
 
-Stretches = tuple[Stretch, ...]
+NO_SERIES = -1
+
+Days = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """A customer's partitions of a query that are asked for; no number if none of them has a row."""
+class Series(NamedTuple):
+    """A customer's partitions of a query, from a day to a day; no number if none of them has a row."""
 
-    customer_id: str
+    name: SeriesName
     number: int | None
-    stretches: Stretches
-
-    def due_days(self) -> Iterator[int]:
-        """Yield the days that are due."""
-        for each in self.stretches:
-            if each.due:
-                yield from range(each.first, each.last + 1)
+    since: int
+    until: int
+    expected: Days | None
+    due_until: int
+    stretches: tuple[Stretch, ...]
 
     @property
-    def due(self) -> int:
-        """How many days are due."""
-        return sum(each.last - each.first + 1 for each in self.stretches if each.due)
+    def asset(self) -> AssetName:
+        """The query."""
+        return AssetName(self.name[0], self.name[2])
+
+    @property
+    def due(self) -> range:
+        """The days that are due and asked for."""
+        first, last = self.expected or (0, -1)
+        return range(max(first, self.since), min(last, self.due_until, self.until) + 1)
+
+    @property
+    def days_past_deadline(self) -> int:
+        """How many of them are past a deadline."""
+        return sum(
+            max(0, min(each.last, self.until) - max(each.first, self.since) + 1)
+            for each in self.stretches
+            if each.late_before is not None
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """The series of one query that are asked for, in the order of customers."""
+@dataclass(frozen=True)
+class Asked:
+    """The series that are asked for, in the order of their names, and how they are held."""
 
-    asset: Asset
+    expectations: Expectations
     series: list[Series]
-    code: CodeInForce | None
-    _expectations: Expectations = field(repr=False)
-    _ids: SeriesIds = field(repr=False)
+    ids: SeriesIds
+    validators: Mapping[str, int]
+    """Of each contract, a validator that judges by it."""
 
     @property
-    def gathers(self) -> bool:
-        """Whether partitions are made of those of all customers."""
-        return any(upstream.all_customers for upstream in self.asset.upstreams)
+    def assets(self) -> list[AssetName]:
+        """The queries, whose places here are their numbers in a statement."""
+        return sorted({each.asset for each in self.series})
 
-    def parameters(self, latest: int) -> dict[str, str]:
-        """Return the parameters of a statement that is made of `hold`; no row is of a day after `latest`."""
-        code = {} if self.code is None else {"code": self.code.contract_hash}
-        return self.places() | code | self._gathered(latest)
+    @property
+    def shape(self) -> Shape:
+        """The shape of all series."""
+        ups = [_sorted(self._asset(name).upstreams) for name in self.assets]
+        return Shape(*(max((len(each[kind]) for each in ups), default=0) for kind in range(3)))
 
-    def places(self) -> dict[str, str]:
-        """Return the parameters that say where in the table rows are asked for."""
-        profiles: dict[Stretches, int] = {}
+    @property
+    def links(self) -> list[tuple[AssetName, Upstream]]:
+        """Every upstream of all customers, with the query that is made of it; its place is its number."""
+        return [(name, each) for name in self.assets for each in _sorted(self._asset(name).upstreams)[2]]
+
+    def parameters(self, dialect: str) -> dict[str, Any]:
+        """Return the parameters of a statement that is made of `hold`, but for what is gathered."""
+        shape, links = self.shape, {link: place for place, link in enumerate(self.links)}
+        assets = {name: place for place, name in enumerate(self.assets)}
+        profiles: dict[tuple[Stretch, ...], int] = {}
         rows = []
         for each in self.series:
             if each.number is not None:
                 profile = profiles.setdefault(each.stretches, len(profiles))
-                row = {"series_id": each.number, "profile": profile}
-                rows.append(row | self._above(each.customer_id))
-        cut = (
-            {"profile": profile, **stretch._asdict()}
-            for parts, profile in profiles.items()
-            for stretch in parts
+                rows.append(self._row(each, assets[each.asset], profile, shape, links))
+        return series_table(shape).parameters(dialect, rows) | STRETCHES.parameters(
+            dialect, _days(dialect, profiles)
         )
-        return encode_rows(rows, "series") | encode_rows(cut, "stretches")
 
-    def of(self, owners: Container[tuple[str, str]]) -> Asking:
-        """Return what of it concerns some sources' customers."""
-        source = self.asset.name.source
-        return replace(self, series=[each for each in self.series if (source, each.customer_id) in owners])
-
-    def _above(self, customer_id: str) -> dict[str, int]:
-        """Return where the partitions lie that those of a customer are made of."""
-        found: dict[str, int] = {}
-        for place, upstream in enumerate(self.asset.upstreams):
-            days = None if upstream.all_customers else self._days(upstream.asset, customer_id)
-            if days is not None:
-                number = self._ids.get(_name(upstream.asset, customer_id), _NO_SERIES)
-                found |= dict(zip(upstream_names(place), (number, *days), strict=True))
-        return found
-
-    def _gathered(self, latest: int) -> dict[str, str]:
-        """Return what upstreams of all customers need: their series, and how many are wanted for a day."""
-        found: dict[str, str] = {}
-        for place, upstream in enumerate(self.asset.upstreams):
-            if upstream.all_customers:
-                found |= encode_rows(self._series_of_all(upstream), f"gathered_{place}")
-                found |= encode_rows(self._wanted(upstream, latest), f"wanted_{place}")
-        return found
-
-    def _series_of_all(self, upstream: Upstream) -> Iterator[dict[str, int]]:
-        for customer_id in self._expectations.universe.accounts.get(upstream.asset.source, ()):
-            days = self._days(upstream.asset, customer_id)
-            number = self._ids.get(_name(upstream.asset, customer_id))
-            if days is not None and number is not None:
-                for distance in range(upstream.first, upstream.last + 1):
-                    place = {"series_id": number, "distance": distance}
-                    yield place | {"first": days[0], "last": days[1]}
-
-    def _wanted(self, upstream: Upstream, latest: int) -> Iterator[dict[str, int]]:
-        """Yield for each day of a row how many partitions there should be of what it is made of."""
-        spans = [
-            days
-            for customer_id in self._expectations.universe.accounts.get(upstream.asset.source, ())
-            if (days := self._days(upstream.asset, customer_id)) is not None
-        ]
-        for day in self._expected_days(latest):
-            begin, end = day + upstream.first, day + upstream.last
-            wanted = sum(max(0, min(end, last) - max(begin, first) + 1) for first, last in spans)
-            if wanted:
-                yield {"day": day, "count": wanted}
-
-    def _expected_days(self, latest: int) -> Iterable[int]:
-        parts = {each.stretches for each in self.series if each.number is not None}
-        days = (
-            range(each.first, min(each.last, latest) + 1)
-            for each in chain.from_iterable(parts)
-            if each.expected
-        )
-        return sorted(set(chain.from_iterable(days)))
-
-    def _days(self, asset: AssetName, customer_id: str) -> tuple[int, int] | None:
-        universe = self._expectations.universe
+    def expected(self, asset: AssetName, customer_id: str) -> Days | None:
+        """Return the first and the last day that is expected of a customer's query."""
+        universe = self.expectations.universe
         account = universe.accounts.get(asset.source, {}).get(customer_id)
-        if account is None or asset not in universe.assets:
-            return None
-        days = universe.days(asset, account)
+        days = None if account is None or asset not in universe.assets else universe.days(asset, account)
         return None if days is None else (day_number(days[0]), day_number(days[1]))
 
-
-def ask(expectations: Expectations, selection: Selection, ids: SeriesIds) -> Iterator[Asking]:
-    """Yield what is asked of each query, in the order of their names."""
-    universe = expectations.universe
-    known = {AssetName(source, query) for source, _, query in ids}
-    for name in sorted({*universe.assets, *known}):
-        if selection.has_query(*name):
-            customers = {customer for source, customer, query in ids if (source, query) == name}
-            if name in universe.assets:
-                customers |= universe.accounts.get(name.source, {}).keys()
-            asset = universe.assets.get(name) or Asset(name)
-            found = (_series(expectations, selection, asset, each, ids) for each in sorted(customers))
-            series = [each for each in found if each.stretches]
-            if series:
-                yield Asking(asset, series, expectations.in_force.get(name), expectations, ids)
-
-
-def _series(
-    expectations: Expectations, selection: Selection, asset: Asset, customer_id: str, ids: SeriesIds
-) -> Series:
-    universe = expectations.universe
-    account = universe.accounts.get(asset.name.source, {}).get(customer_id)
-    if account is None or asset.name not in universe.assets:
-        parts = stretches(None, UTC, None, expectations.now)
-    else:
-        days = universe.days(asset.name, account)
-        parts = stretches(asset.freshness, account.zone, days, expectations.now)
-    chosen = tuple(_chosen(parts, selection, asset.name, customer_id))
-    return Series(customer_id, ids.get(_name(asset.name, customer_id)), chosen)
-
-
-def _chosen(parts: Stretches, selection: Selection, asset: AssetName, customer_id: str) -> Iterator[Stretch]:
-    """Yield what a selection leaves of stretches."""
-    if selection.keys:
-        own = sorted(
-            day_number(key.logical_date)
-            for key in selection.keys
-            if (key.source, key.customer_id, key.query_name) == _name(asset, customer_id)
+    def _row(
+        self,
+        each: Series,
+        asset: int,
+        profile: int,
+        shape: Shape,
+        links: Mapping[tuple[AssetName, Upstream], int],
+    ) -> tuple[Any, ...]:
+        code = self.expectations.in_force.get(each.asset)
+        first, last = each.expected or (FOREVER, -FOREVER)
+        digest = None if code is None else code.contract_hash
+        days, windows, gathered = _sorted(self._asset(each.asset).upstreams)
+        above = [
+            self._above(each, one) + ((one.first,) if one else (None,)) for one in _padded(days, shape.days)
+        ]
+        window = [
+            self._above(each, one) + ((one.first, one.last) if one else (None, None))
+            for one in _padded(windows, shape.windows)
+        ]
+        linked = [
+            None if one is None else links[each.asset, one] for one in _padded(gathered, shape.gathered)
+        ]
+        return (
+            *(each.number, asset, profile, each.since, each.until, first, last, each.due_until),
+            *(None if digest is None else self.validators.get(digest), digest),
+            *(value for place in above for value in place),
+            *(value for place in window for value in place),
+            *linked,
         )
-        for day in own:
-            yield from _clipped(parts, day, day)
-    elif selection.customers is None or customer_id in selection.customers:
-        first = None if selection.since is None else day_number(selection.since)
-        last = None if selection.until is None else day_number(selection.until)
-        yield from parts if first is last is None else _clipped(parts, first, last)
+
+    def _above(self, each: Series, upstream: Upstream | None) -> tuple[int | None, ...]:
+        """Return where the upstream of a series lies, and how far it is expected, if it is at all."""
+        _, customer_id, _ = each.name
+        days = None if upstream is None else self.expected(upstream.asset, customer_id)
+        if upstream is None or days is None:
+            return (None, None, None)
+        return self.ids.get(_name(upstream.asset, customer_id), NO_SERIES), *days
+
+    def _asset(self, name: AssetName) -> Asset:
+        return self.expectations.universe.assets.get(name) or Asset(name)
 
 
-def _clipped(parts: Stretches, first: int | None, last: int | None) -> Iterator[Stretch]:
-    for each in parts:
-        begin = each.first if first is None else max(each.first, first)
-        end = each.last if last is None else min(each.last, last)
-        if begin <= end:
-            yield each._replace(first=begin, last=end)
+def ask(
+    expectations: Expectations, selection: Selection, ids: SeriesIds, validators: Mapping[str, int]
+) -> Asked:
+    """Say which series are chosen, be they known or expected, and for which days."""
+    universe = expectations.universe
+    expected = (
+        _name(asset, customer_id)
+        for asset in universe.assets
+        for customer_id in universe.accounts.get(asset.source, ())
+    )
+    names = {*ids, *expected}
+    chosen = _of_keys(selection) if selection.keys else _of_filters(selection, names)
+    series = [_series(expectations, name, ids.get(name), days) for name, days in chosen]
+    return Asked(expectations, series, ids, validators)
 
 
-def _name(asset: AssetName, customer_id: str) -> tuple[str, str, str]:
+def _of_keys(selection: Selection) -> Iterator[tuple[SeriesName, Days]]:
+    for key in sorted(selection.keys):
+        day = day_number(key.logical_date)
+        yield (key.source, key.customer_id, key.query_name), (day, day)
+
+
+def _of_filters(selection: Selection, names: set[SeriesName]) -> Iterator[tuple[SeriesName, Days]]:
+    since = -FOREVER if selection.since is None else day_number(selection.since)
+    until = FOREVER if selection.until is None else day_number(selection.until)
+    for name in sorted(names):
+        source, customer_id, query_name = name
+        if selection.has_query(source, query_name) and (
+            selection.customers is None or customer_id in selection.customers
+        ):
+            yield name, (since, until)
+
+
+def _series(expectations: Expectations, name: SeriesName, number: int | None, days: Days) -> Series:
+    universe = expectations.universe
+    source, customer_id, query_name = name
+    asset = universe.assets.get(AssetName(source, query_name))
+    account = None if asset is None else universe.accounts.get(source, {}).get(customer_id)
+    span = None if asset is None or account is None else universe.days(asset.name, account)
+    if asset is None or account is None or span is None:
+        return Series(name, number, *days, None, -FOREVER, stretches(None, UTC, None, expectations.now))
+    parts = stretches(asset.freshness, account.zone, span, expectations.now)
+    due_until = max((each.last for each in parts if each.due), default=-FOREVER)
+    expected = day_number(span[0]), day_number(span[1])
+    return Series(name, number, *days, expected, due_until, parts)
+
+
+def _days(
+    dialect: str, profiles: Mapping[tuple[Stretch, ...], int]
+) -> Iterator[tuple[int, int, int, int | None, int | None]]:
+    for parts, profile in profiles.items():
+        for each in parts:
+            if dialect != "postgresql":
+                yield profile, each.first, each.last, each.late_before, each.settled_from
+            elif each.due:
+                for day in range(each.first, each.last + 1):
+                    yield profile, day, day, each.late_before, each.settled_from
+
+
+def _sorted(upstreams: tuple[Upstream, ...]) -> tuple[list[Upstream], list[Upstream], list[Upstream]]:
+    """Return upstreams by how they are looked up: of one day, of several, of all customers."""
+    own = [each for each in upstreams if not each.all_customers]
+    return (
+        [each for each in own if each.first == each.last],
+        [each for each in own if each.first != each.last],
+        [each for each in upstreams if each.all_customers],
+    )
+
+
+def _padded(upstreams: list[Upstream], length: int) -> list[Upstream | None]:
+    return [*upstreams, *([None] * (length - len(upstreams)))]
+
+
+def _name(asset: AssetName, customer_id: str) -> SeriesName:
     return asset.source, customer_id, asset.query_name

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, false, func, or_, select, true
 
 from sealbook.ledger.events.tables import run_head
 from sealbook.ledger.states.tables import validator
-from sealbook.ledger.status.asking import Asking, Series
-from sealbook.ledger.status.held import DISPLAYS, REASONS, Held, due_rows, hold
+from sealbook.ledger.status.asking import Asked, Series
+from sealbook.ledger.status.gathering import Changes, gathered, in_spans
+from sealbook.ledger.status.held import DISPLAYS, FAILED, REASONS, Held, Shape, hold, row
 from sealbook.ledger.status.rows import row_version
-from sealbook.ledger.status.tables import day_of, partition_status, time_of
-from sealbook.ledger.status.timeline import FOREVER
+from sealbook.ledger.status.tables import day_of, time_of
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.display import Display
 from sealbook.model.expectations import Expectations
@@ -22,36 +23,32 @@ from sealbook.model.partition_events import Stage
 from sealbook.model.staleness import StaleCode
 from sealbook.model.status import AttemptOutcome, Availability
 from sealbook.model.status_line import StatusFilter, StatusLine
+from sealbook.model.universe import AssetName
 
-_row = partition_status.c
 _materialized_run, _attempt_run = run_head.alias("materialized_run"), run_head.alias("attempt_run")
+_validator = validator.alias("accepting")
 
 
-def known_lines(
-    connection: Connection, asking: Asking, expectations: Expectations, where: StatusFilter
-) -> Iterator[StatusLine]:
+def known_lines(connection: Connection, asked: Asked, where: StatusFilter) -> Iterator[StatusLine]:
     """Yield the lines of rows that are asked for, in no order."""
-    customers = {each.number: each.customer_id for each in asking.series if each.number is not None}
-    if not customers:
+    names = {each.number: each.name for each in asked.series if each.number is not None}
+    if not names:
         return
-    held = hold(connection.dialect.name, asking.asset.upstreams, coded=asking.code is not None)
-    rows = connection.execute(_query(held, where), asking.parameters(latest_day(connection, asking)))
-    source, query_name = asking.asset.name
-    for row in rows:
-        key = PartitionKey(source, customers[row.series_id], query_name, day_of(row.day))
-        yield _line(key, row, asking, expectations)
+    dialect = connection.dialect.name
+    changes = Changes(connection, asked)
+    parameters = asked.parameters(dialect) | gathered(connection, asked)
+    for found in connection.execute(_query(dialect, asked.shape, where), parameters).all():
+        source, customer_id, query_name = names[found.series_id]
+        key = PartitionKey(source, customer_id, query_name, day_of(found.day))
+        yield _line(key, found, asked.expectations, changes)
 
 
-def missing_lines(connection: Connection, asking: Asking, expectations: Expectations) -> Iterator[StatusLine]:
+def missing_lines(connection: Connection, asked: Asked) -> Iterator[StatusLine]:
     """Yield the lines of partitions that are due and that nobody has touched, in no order."""
-    source, query_name = asking.asset.name
-    gaps, known = _gaps(connection, asking)
-    for each in gaps:
-        days = known.get(each.number, set())
-        for day in each.due_days():
-            if day not in days:
-                key = PartitionKey(source, each.customer_id, query_name, day_of(day))
-                yield untouched_line(key, expectations)
+    for each, known in _gaps(connection, asked):
+        for day in each.due:
+            if day not in known:
+                yield untouched_line(_key(each, day), asked.expectations)
 
 
 def untouched_line(key: PartitionKey, expectations: Expectations) -> StatusLine:
@@ -81,117 +78,125 @@ def untouched_line(key: PartitionKey, expectations: Expectations) -> StatusLine:
     )
 
 
-def latest_day(connection: Connection, asking: Asking) -> int:
-    """Return the last day of which a row is asked for, where the parameters of a statement depend on it."""
-    if not asking.gathers:
-        return FOREVER
-    source, _ = due_rows(connection.dialect.name)
-    query = select(func.max(_row.day)).select_from(source)
-    return connection.execute(query, asking.places()).scalar() or -FOREVER
-
-
-def _query(held: Held, where: StatusFilter) -> Select[Any]:
-    bits = held.reason_bits
+@cache
+def _query(dialect: str, shape: Shape, where: StatusFilter) -> Select[Any]:
+    held = hold(dialect, shape)
+    source = (
+        held.source.outerjoin(_materialized_run, _materialized_run.c.number == row.materialized_run)
+        .outerjoin(_attempt_run, _attempt_run.c.number == row.attempt_run)
+        .outerjoin(_validator, _validator.c.id == row.validator_id)
+    )
     return (
         select(
-            _row.series_id,
-            _row.day,
+            row.series_id,
+            row.day,
             _materialized_run.c.run_id.label("materialized_run_id"),
-            _row.materialized_at,
-            validator.c.contract_hash,
+            row.materialized_at,
+            _validator.c.contract_hash,
             _attempt_run.c.run_id.label("attempt_run_id"),
-            _row.attempt_at,
-            _row.attempt_outcome,
-            _row.attempt_stage,
-            _row.changed_at,
-            _row.changed_version,
-            _row.availability,
-            bits.label("reasons"),
-            held.display(bits).label("display"),
+            row.attempt_at,
+            row.attempt_outcome,
+            row.attempt_stage,
+            row.changed_at,
+            row.changed_version,
+            row.availability,
+            *(func.coalesce(each, false()).label(REASONS[place]) for place, each in enumerate(held.reasons)),
+            held.display.label("display"),
             held.upstream_changed_at.label("upstream_changed_at"),
             held.expected.label("expected"),
             held.due.label("due"),
             held.settled.label("settled"),
             held.late.label("late"),
         )
-        .select_from(
-            held.source.outerjoin(
-                _materialized_run, _materialized_run.c.number == _row.materialized_run
-            ).outerjoin(_attempt_run, _attempt_run.c.number == _row.attempt_run)
-        )
-        .where(_asked(held, where))
+        .select_from(source)
+        .where(_taken(held, where))
     )
 
 
-def _asked(held: Held, where: StatusFilter) -> ColumnElement[bool]:
+def _taken(held: Held, where: StatusFilter) -> ColumnElement[bool]:
     """Say which rows a filter takes."""
     if where.is_all:
         return true()
-    display = held.display(held.reason_bits)
     never, good = DISPLAYS.index(Display.NEVER_MATERIALIZED), DISPLAYS.index(Display.MATERIALIZED)
-    asked: list[ColumnElement[bool]] = [false()]
+    taken: list[ColumnElement[bool]] = [false()]
     if where.displays:
-        asked.append(display.in_([DISPLAYS.index(each) for each in where.displays]))
+        taken.append(held.display.in_([DISPLAYS.index(each) for each in where.displays]))
     if where.stale:
-        asked.append(held.stale)
+        taken.append(held.stale)
     if where.failed:
-        asked.append(_row.attempt_outcome == AttemptOutcome.FAILED.value)
+        taken.append(FAILED)
     if where.late:
-        asked.append(held.late)
+        taken.append(held.late)
     if where.attention:
-        asked.append(and_(held.expected, display != good, or_(held.due, display != never)))
-    return or_(*asked)
+        taken.append(and_(held.expected, held.display != good, or_(held.due, held.display != never)))
+    return or_(*taken)
 
 
-def _line(key: PartitionKey, row: Row[Any], asking: Asking, expectations: Expectations) -> StatusLine:
-    reasons = tuple(code for place, code in enumerate(REASONS) if row.reasons >> place & 1)
-    since = None
-    match reasons[:1]:
-        case (StaleCode.FRESHNESS_POLICY,):
-            deadline = expectations.deadline(key)
-            since = None if deadline is None else deadline.at
-        case (StaleCode.UPSTREAM_CHANGED,):
-            since = time_of(row.upstream_changed_at)
-        case (StaleCode.CODE_CHANGED,):
-            since = None if asking.code is None else asking.code.since
-        case (_,):
-            since = time_of(row.materialized_at)
+def _line(key: PartitionKey, found: Row[Any], expectations: Expectations, changes: Changes) -> StatusLine:
+    reasons = tuple(code for code in REASONS if getattr(found, code))
     return StatusLine(
         key=key,
-        last_materialization_run_id=_run_id(row.materialized_run_id),
-        last_materialization_at=time_of(row.materialized_at),
-        last_materialization_code_version=row.contract_hash,
-        last_attempt_run_id=_run_id(row.attempt_run_id),
-        last_attempt_at=time_of(row.attempt_at),
-        last_attempt_outcome=None if row.attempt_outcome is None else AttemptOutcome(row.attempt_outcome),
-        last_attempt_stage=None if row.attempt_stage is None else Stage(row.attempt_stage),
-        stale_since=since,
+        last_materialization_run_id=_run_id(found.materialized_run_id),
+        last_materialization_at=time_of(found.materialized_at),
+        last_materialization_code_version=found.contract_hash,
+        last_attempt_run_id=_run_id(found.attempt_run_id),
+        last_attempt_at=time_of(found.attempt_at),
+        last_attempt_outcome=None if found.attempt_outcome is None else AttemptOutcome(found.attempt_outcome),
+        last_attempt_stage=None if found.attempt_stage is None else Stage(found.attempt_stage),
+        stale_since=_since(key, reasons[0], found, expectations, changes) if reasons else None,
         stale_reason_code=reasons[0] if reasons else None,
         stale_reasons=reasons,
-        row_version=row_version(row.changed_at, row.changed_version),
-        availability=Availability(row.availability),
-        display=DISPLAYS[row.display],
-        expected=bool(row.expected),
-        due=bool(row.due),
-        provisional=bool(row.expected and not row.due),
-        settled=bool(row.settled),
-        late=bool(row.late),
+        row_version=row_version(found.changed_at, found.changed_version),
+        availability=Availability(found.availability),
+        display=DISPLAYS[found.display],
+        expected=bool(found.expected),
+        due=bool(found.due),
+        provisional=bool(found.expected and not found.due),
+        settled=bool(found.settled),
+        late=bool(found.late),
         attempted=True,
     )
+
+
+def _since(
+    key: PartitionKey, main: StaleCode, found: Row[Any], expectations: Expectations, changes: Changes
+) -> datetime | None:
+    """Return since when the main reason holds."""
+    if main is StaleCode.FRESHNESS_POLICY:
+        deadline = expectations.deadline(key)
+        return None if deadline is None else deadline.at
+    if main is StaleCode.UPSTREAM_CHANGED:
+        upstreams = expectations.universe.assets[AssetName(key.source, key.query_name)].upstreams
+        gathered = (
+            changes.first_after(upstream, found.day, found.materialized_at)
+            for upstream in upstreams
+            if upstream.all_customers
+        )
+        return time_of(min(filter(None, (found.upstream_changed_at, *gathered))))
+    if main is StaleCode.CODE_CHANGED:
+        code = expectations.code(key)
+        return None if code is None else code.since
+    return time_of(found.materialized_at)
 
 
 def _run_id(text: str | None) -> RunId | None:
     return None if text is None else RunId(text)
 
 
-def _gaps(connection: Connection, asking: Asking) -> tuple[list[Series], dict[int | None, set[int]]]:
-    """Return the series of which days that are due have no rows, and the days that have."""
-    source, is_due = due_rows(connection.dialect.name)
-    counts = select(_row.series_id, func.count()).select_from(source).where(is_due).group_by(_row.series_id)
-    found: dict[int | None, int] = dict(connection.execute(counts, asking.places()).all())
-    gaps = [each for each in asking.series if found.get(each.number, 0) < each.due]
-    query = select(_row.series_id, _row.day).select_from(source).where(is_due)
+def _key(series: Series, day: int) -> PartitionKey:
+    source, customer_id, query_name = series.name
+    return PartitionKey(source, customer_id, query_name, day_of(day))
+
+
+def _gaps(connection: Connection, asked: Asked) -> Iterator[tuple[Series, set[int]]]:
+    """Yield the series of which days that are due have no rows, and the days that have."""
+    due = [(each.number, each.due.start, each.due.stop - 1) for each in asked.series if each.due]
+    counts = select(row.series_id, func.count()).group_by(row.series_id)
+    known: dict[int | None, int] = dict(in_spans(connection, counts, due))
+    gaps = [each for each in asked.series if known.get(each.number, 0) < len(each.due)]
+    spans = [(each.number, each.due.start, each.due.stop - 1) for each in gaps]
     days: dict[int | None, set[int]] = {}
-    for number, day in connection.execute(query, replace(asking, series=gaps).places()):
+    for number, day in in_spans(connection, select(row.series_id, row.day), spans):
         days.setdefault(number, set()).add(day)
-    return gaps, days
+    for each in gaps:
+        yield each, days.get(each.number, set())

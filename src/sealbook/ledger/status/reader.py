@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import date, datetime
 from functools import cache
 from itertools import islice
@@ -20,7 +20,8 @@ from sealbook.ledger.events.feed import measure_backlog
 from sealbook.ledger.events.lag import Lag
 from sealbook.ledger.events.tables import projection
 from sealbook.ledger.states.tables import validator
-from sealbook.ledger.status.asking import SeriesIds, ask
+from sealbook.ledger.status.asking import Asked, SeriesIds, ask
+from sealbook.ledger.status.counting import count
 from sealbook.ledger.status.lines import known_lines, missing_lines, untouched_line
 from sealbook.ledger.status.projection import projection_name
 from sealbook.ledger.status.tables import (
@@ -36,7 +37,7 @@ from sealbook.model.expectations import Expectations
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 from sealbook.model.selection import Selection
 from sealbook.model.staleness import StaleReason
-from sealbook.model.status_line import ALL, StatusFilter, StatusLine
+from sealbook.model.status_line import ALL, StatusCounts, StatusFilter, StatusLine
 from sealbook.model.universe import AssetName
 
 _EVERYTHING = Selection()
@@ -88,6 +89,11 @@ class StatusReader:
             found = self._lines(connection, expectations, selection, where, after)
             return list(islice(found, limit))
 
+    def counts(self, expectations: Expectations, selection: Selection = _EVERYTHING) -> StatusCounts:
+        """Count the lines by display, by availability and by stale reason, and those due by query."""
+        with self._database.read() as connection:
+            return count(connection, self._ask(connection, expectations, selection))
+
     def first_known(self) -> dict[AssetName, date]:
         """Return the first day that is known of each query."""
         of = status_series.c
@@ -123,22 +129,27 @@ class StatusReader:
         after: PartitionKey | None,
     ) -> Iterator[StatusLine]:
         """Stream lines: customer by customer, of whom ever more are looked at while little is found."""
-        asked = list(ask(expectations, selection, self._ids(connection)))
-        owners = sorted({(each.asset.name.source, one.customer_id) for each in asked for one in each.series})
+        asked = self._ask(connection, expectations, selection)
+        owners = sorted({each.name[:2] for each in asked.series})
         if after is not None:
             owners = [each for each in owners if each >= (after.source, after.customer_id)]
         start, size = 0, 1
         while start < len(owners):
             chosen = set(owners[start : start + size])
-            found: list[StatusLine] = []
-            for each in asked:
-                asking = each.of(chosen)
-                found += known_lines(connection, asking, expectations, where)
-                if where.takes_missing:
-                    found += filter(where.takes, missing_lines(connection, asking, expectations))
+            part = replace(asked, series=[each for each in asked.series if each.name[:2] in chosen])
+            found = list(known_lines(connection, part, where))
+            if where.takes_missing:
+                found += filter(where.takes, missing_lines(connection, part))
             found.sort(key=attrgetter("key"))
             yield from (line for line in found if after is None or line.key > after)
             start, size = start + size, min(2 * size, _MOST_CUSTOMERS)
+
+    def _ask(self, connection: Connection, expectations: Expectations, selection: Selection) -> Asked:
+        judges = select(validator.c.contract_hash, func.max(validator.c.id)).group_by(
+            validator.c.contract_hash
+        )
+        validators: dict[str, int] = dict(connection.execute(judges).all())
+        return ask(expectations, selection, self._ids(connection), validators)
 
     def _ids(self, connection: Connection) -> SeriesIds:
         of = status_series.c

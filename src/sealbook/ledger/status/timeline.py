@@ -37,6 +37,11 @@ class Stretch(NamedTuple):
     late_before: int | None = None
     settled_from: int | None = None
 
+    @property
+    def days(self) -> int:
+        """How many days."""
+        return self.last - self.first + 1
+
 
 @lru_cache(maxsize=4_096)  # accounts of one zone and first day share it
 def stretches(
