@@ -26,6 +26,7 @@ from sealbook.ledger.events.tables import newest_run, run_event, run_head
 from sealbook.ledger.states.holds import HOLDS
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
+from sealbook.ledger.status.scopes import claim_runs
 from sealbook.model import (
     EventType,
     PartitionKey,
@@ -45,6 +46,7 @@ from sealbook.model.partition_events import (
     Stage,
 )
 from sealbook.model.run_end import RunPartition, run_end
+from sealbook.model.scope import DEFAULT_SCOPE, Scope
 from sealbook.model.selection import Selection
 from sealbook.model.step_events import (
     run_ended,
@@ -63,9 +65,10 @@ PLANNED = "planned"
 class RunWriter:
     """The port of whoever carries runs out."""
 
-    def __init__(self, database: Database, clock: LedgerClock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, scope: Scope = DEFAULT_SCOPE) -> None:
         self._database = database
         self._clock = clock
+        self._scope = scope
 
     def open_run(self) -> RunId:
         """Open a run, and return its id: that of this moment, or just past the newest known one (R-RUN-2)."""
@@ -77,6 +80,7 @@ class RunWriter:
             made = max([ULID.from_datetime(at), *newer])
             run_id = RunId(str(made))
             connection.execute(update(newest_run).values(run_id=run_id))
+            claim_runs(connection, [run_id], self._scope)
             append_new(connection, [run_queued(run_id)], at)
             return run_id
 
@@ -100,6 +104,8 @@ class RunWriter:
             events: list[RunEvent] = []
             for run in wanted:
                 snapshot = _snapshot(connection, run)
+                if snapshot.last_event_seq == 0:  # of an id that nobody has opened
+                    claim_runs(connection, [run], self._scope)
                 if snapshot.status.final:
                     continue
                 attempts[run] = snapshot.next_attempt(stage)
