@@ -174,20 +174,18 @@ def alerts(
 
 
 def _show_board(book: BookReader, selection: Selection, changed_since: str, form: Format) -> None:
-    from sealbook.cli.grid_text import room_beside
-    from sealbook.cli.table import stdout_console
     from sealbook.views.status_board import board_of
 
-    console = stdout_console()
     since = _moment_or_cut(book, changed_since)
-    wide = console.width if form is Format.TABLE else None
-    board = board_of(book, selection, since, room=None if wide is None else room_beside(wide))
     if form is Format.JSON:
-        show_object(board.to_dict())
-    else:
-        from sealbook.cli.board_text import print_board
+        show_object(board_of(book, selection, since).to_dict())
+        return
+    from rich.console import Console
 
-        print_board(console, board)
+    from sealbook.cli.board_text import print_board
+
+    console = Console(highlight=False, markup=False)  # 80 characters wide where there is no terminal
+    print_board(console, board_of(book, selection, since, width=console.width))
 
 
 def _moment_or_cut(book: BookReader, text: str) -> datetime | Cut:

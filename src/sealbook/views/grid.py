@@ -7,15 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from sealbook.ledger.status.cells import BLANK, CellRow
 from sealbook.model.display import Cell
 
 GAP = 2
 """Characters between a label and its cells."""
-
-BLANK = " "
-"""Where nothing is expected."""
 
 _RANKS = {BLANK: len(Cell), **{cell.letter: rank for rank, cell in enumerate(Cell)}}
 CELLS = {cell.letter: cell for cell in Cell}
@@ -101,15 +99,6 @@ def grid_row(
     return GridRow(source, customer_id, query_name, shown, counts)
 
 
-class DaysOf(NamedTuple):
-    """What a grid is made of: a letter for each day of a customer and query, from one day on."""
-
-    source: str
-    customer_id: str
-    query_name: str
-    letters: str
-
-
 @dataclass(frozen=True, slots=True)
 class Grid:
     """All rows that are in view, in the order of badness, and how many are not."""
@@ -121,7 +110,7 @@ class Grid:
 
     @classmethod
     def of(
-        cls, found: Sequence[DaysOf], first: date, last: date, *, width: int | None = None, left_out: int = 0
+        cls, found: Sequence[CellRow], first: date, last: date, *, width: int | None = None, left_out: int = 0
     ) -> Grid:
         """Lay out what was found of a span of days, in so many characters, or day by day in any number."""
         one_customer = _is_one_customer(found)
@@ -173,7 +162,7 @@ class Grid:
 
 def title_of(row: Named, one_customer: bool) -> str:
     """Return what a row stands below: its query, or its customer if that is the only one."""
-    return f"{row.source}/{row.customer_id if one_customer else row.query_name}"
+    return row.customer_id if one_customer else row.query_name
 
 
 def label_of(row: Named, one_customer: bool) -> str:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sealbook.book import BookReader
 from sealbook.ledger.events import Lag, RunStoreReader
+from sealbook.ledger.status.reader import StatusReader
+from sealbook.model import PartitionKey, RunId
+from sealbook.model.expectations import Expectations
 from sealbook.model.publication import Change, Cut
 from sealbook.model.run_snapshot import RunSnapshot, RunStatus
+from sealbook.model.selection import Selection
 from sealbook.model.status_line import QueryCounts, StatusCounts
-from sealbook.views.grid import Grid
+from sealbook.views.grid import Grid, Step
 
 STALLED = timedelta(minutes=15)
 """A run that has not ended, and has said nothing for so long, has stalled."""
+
+ROWS = 20
+"""Customers of each query that are in the grid, the worst of them."""
 
 RECENT = 100
 """Runs that are looked at for what runs and what has stalled."""
@@ -112,6 +120,39 @@ class Board:
             "grid": self.grid.to_dict(),
             "lag": {"events": self.lag.events, "seconds": self.lag.seconds, "alert": self.lag.alert},
         }
+
+
+def board_of(
+    book: BookReader, selection: Selection, since: datetime | Cut, *, width: int | None = None
+) -> Board:
+    """Gather the board of what is chosen; the grid fits into so many characters, or has all days."""
+    ledger = book.ledger
+    expectations = book.expectations()
+    runs = runs_of(ledger.run_store, expectations.now)
+    running = {
+        key for run in runs.unended if not run.stalled for key in ledger.left_of(RunId(run.snapshot.run_id))
+    }
+    return Board(
+        expectations.now,
+        ledger.statuses.counts(expectations, selection),
+        runs,
+        Changes(since, ledger.pointers.changes(selection, since)),
+        _grid(ledger.statuses, expectations, selection, running, width),
+        ledger.statuses.lag(),
+    )
+
+
+def _grid(
+    reader: StatusReader,
+    expectations: Expectations,
+    selection: Selection,
+    running: Collection[PartitionKey],
+    width: int | None,
+) -> Grid:
+    found = reader.cells(expectations, selection, running=running, rows=ROWS)
+    if found is None:
+        return Grid(Step.DAY, (), ())
+    return Grid.of(found.rows, found.first, found.last, width=width, left_out=found.left_out)
 
 
 def runs_of(store: RunStoreReader, now: datetime) -> Runs:
