@@ -236,7 +236,7 @@ class Book(Readable):
         )
         if not dry_run:
             self.ledger.runs.end_runs([done.from_run_id])  # it may have waited to be loaded
-            self.ledger.run_store.projector().catch_up()
+            self.ledger.projector().catch_up()
         return done
 
     def catch_up(self) -> None:

@@ -23,7 +23,7 @@ from sealbook.ledger.rollbacks import RollbackWriter
 from sealbook.ledger.runs import RunWriter
 from sealbook.ledger.states.overrides import OverrideWriter, RequeueResult
 from sealbook.ledger.states.verdicts import VerdictWriter
-from sealbook.ledger.status import PartitionStatuses
+from sealbook.ledger.status import PartitionStatuses, StatusSweeper
 from sealbook.model import PartitionKey, PartitionState, RunId, Verdict
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
@@ -52,9 +52,10 @@ class Ledger:
         self.rollbacks = RollbackWriter(database, clock)
         self.pointers = Pointers(database, clock)
         self.run_store = SqlRunStore(database, clock)
-        self.runs = RunWriter(database, clock)
+        self.runs = RunWriter(database, clock, scope)
         self.contracts = ContractWriter(database, clock)
         self.alerts = AlertWriter(database, clock, scope)
+        self.sweeper = StatusSweeper(database, clock, scope)
         self.state = self.reader.state
         self.states = self.reader.states
         self.status_counts = self.reader.status_counts

@@ -17,7 +17,7 @@ from sealbook.ledger.pointers import PointerReader
 from sealbook.ledger.run_partitions import run_partitions
 from sealbook.ledger.states.reader import StateReader
 from sealbook.ledger.status import StatusReader
-from sealbook.model import PartitionKey, RunId
+from sealbook.model import PartitionKey
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
 
@@ -39,7 +39,7 @@ class LedgerReader(StateReader):
         self.contracts = ContractReader(database)
         self.partition_log = PartitionLog(database)
 
-    def left_of(self, run_id: RunId) -> list[PartitionKey]:
+    def left_of(self, run_id: str) -> list[PartitionKey]:
         """Return the partitions that a run set out to do and that have not ended in it."""
         with self._database.read() as connection:
             found = run_partitions(connection, run_id)

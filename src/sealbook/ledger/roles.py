@@ -28,6 +28,9 @@ _READ = {
         "run_snapshot",
         "contract",
         "contract_in_force",
+        "status_series",
+        "partition_status",
+        "run_scope",
         "pointer",
         "load_record",
         "cut",
@@ -47,6 +50,9 @@ _APPEND = _READ | {
     "newest_run": ["SELECT", "UPDATE (run_id)"],
     "projection": ["SELECT", "INSERT", "UPDATE"],
     "run_snapshot": ["SELECT", "INSERT", "UPDATE"],
+    "status_series": ["SELECT", "INSERT"],
+    "partition_status": ["SELECT", "INSERT", "UPDATE"],
+    "run_scope": ["SELECT", "INSERT"],
 }
 
 RIGHTS: dict[str, dict[str, list[str]]] = {
@@ -83,6 +89,8 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
         "alert_notice": ["SELECT", "INSERT", "UPDATE (sent_at)"],
         "projection": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "run_snapshot": ["SELECT", "INSERT", "UPDATE", "DELETE"],
+        "status_series": ["SELECT", "INSERT", "DELETE"],
+        "partition_status": ["SELECT", "INSERT", "UPDATE", "DELETE"],
     },
 }
 """What each role may do, by table or function. Nobody may rewrite an attempt or a log, or delete from one.

@@ -15,7 +15,7 @@ from sealbook.ledger.events.tables import run_event
 from sealbook.ledger.states.holds import HOLDS
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
-from sealbook.model import EventType, PartitionKey, RunId, Status
+from sealbook.model import EventType, PartitionKey, Status
 from sealbook.model.partition_events import FACT_TYPES, Stage
 from sealbook.model.run_end import RunPartition
 from sealbook.model.selection import Selection
@@ -24,7 +24,7 @@ PLANNED = "planned"
 """The member of an `extract` step's data that says what the step set out to do, as selections."""
 
 
-def run_partitions(connection: Connection, run_id: RunId) -> dict[PartitionKey, RunPartition]:
+def run_partitions(connection: Connection, run_id: str) -> dict[PartitionKey, RunPartition]:
     """Return what a run set out to do, and what the log says of each partition so far."""
     partitions = {key: RunPartition() for key in _planned(connection, run_id)}
     for text, event_type, data in connection.execute(_facts(run_id)):
@@ -38,7 +38,7 @@ def run_partitions(connection: Connection, run_id: RunId) -> dict[PartitionKey, 
     return partitions
 
 
-def _planned(connection: Connection, run_id: RunId) -> Iterator[PartitionKey]:
+def _planned(connection: Connection, run_id: str) -> Iterator[PartitionKey]:
     query = select(run_event.c.event_data, run_event.c.partition).where(
         of_run(run_id),
         run_event.c.event_type == EventType.STEP_STARTED.value,
@@ -51,7 +51,7 @@ def _planned(connection: Connection, run_id: RunId) -> Iterator[PartitionKey]:
             yield from Selection.from_dict(planned).expand()
 
 
-def _facts(run_id: RunId) -> Select[Any]:
+def _facts(run_id: str) -> Select[Any]:
     """Select what the end of a run depends on, and no more: a run may have hundreds of thousands of facts."""
     judged = run_event.c.event_type == EventType.PARTITION_JUDGED.value
     return (
@@ -63,7 +63,7 @@ def _facts(run_id: RunId) -> Select[Any]:
 
 
 def _superseded(
-    connection: Connection, run_id: RunId, waiting: Collection[PartitionKey]
+    connection: Connection, run_id: str, waiting: Collection[PartitionKey]
 ) -> Iterator[PartitionKey]:
     """Return those of some partitions in which another run than this one has authority, and keeps it."""
     if not waiting:

@@ -20,6 +20,7 @@ from sealbook.ledger.events.rows import read_events
 from sealbook.ledger.events.snapshots import ended_runs, read_projected
 from sealbook.ledger.events.tables import newest_run, run_head
 from sealbook.ledger.run_partitions import PLANNED, run_partitions
+from sealbook.ledger.status.scopes import claim_runs
 from sealbook.model import (
     RunEvent,
     RunId,
@@ -35,6 +36,7 @@ from sealbook.model.partition_events import (
     Stage,
 )
 from sealbook.model.run_end import run_end
+from sealbook.model.scope import DEFAULT_SCOPE, Scope
 from sealbook.model.selection import Selection
 from sealbook.model.step_events import (
     run_ended,
@@ -50,9 +52,10 @@ from sealbook.model.verdict import check_text
 class RunWriter:
     """The port of whoever carries runs out."""
 
-    def __init__(self, database: Database, clock: LedgerClock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, scope: Scope = DEFAULT_SCOPE) -> None:
         self._database = database
         self._clock = clock
+        self._scope = scope
 
     def open_run(self) -> RunId:
         """Open a run, and return its id: that of this moment, or just past the newest known one (R-RUN-2)."""
@@ -64,6 +67,7 @@ class RunWriter:
             made = max([ULID.from_datetime(at), *newer])
             run_id = RunId(str(made))
             connection.execute(update(newest_run).values(run_id=run_id))
+            claim_runs(connection, [run_id], self._scope)
             append_new(connection, [run_queued(run_id)], at)
             return run_id
 
@@ -87,6 +91,8 @@ class RunWriter:
             events: list[RunEvent] = []
             for run in wanted:
                 snapshot = _snapshot(connection, run)
+                if snapshot.last_event_seq == 0:  # of an id that nobody has opened
+                    claim_runs(connection, [run], self._scope)
                 if snapshot.status.final:
                     continue
                 attempts[run] = snapshot.next_attempt(stage)

@@ -100,6 +100,15 @@ def needs_attention(line: StatusLine) -> bool:
     return line.due or line.display is not Display.NEVER_MATERIALIZED
 
 
+class DayCells(NamedTuple):
+    """A letter for each day of a span, of one customer and query; a blank where nothing is expected."""
+
+    source: str
+    customer_id: str
+    query_name: str
+    letters: str
+
+
 class QueryCounts(NamedTuple):
     """The partitions of one query that are due, and what became of them."""
 

@@ -9,11 +9,14 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import Protocol
 
-from sealbook.ledger.status.cells import BLANK, CellRow
 from sealbook.model.display import Cell
+from sealbook.model.status_line import DayCells
 
 GAP = 2
 """Characters between a label and its cells."""
+
+BLANK = " "
+"""Where nothing is expected."""
 
 _RANKS = {BLANK: len(Cell), **{cell.letter: rank for rank, cell in enumerate(Cell)}}
 CELLS = {cell.letter: cell for cell in Cell}
@@ -83,6 +86,11 @@ class GridRow:
     counts: Counter[Cell]
 
     @property
+    def is_good(self) -> bool:
+        """Whether every partition that is due is as it should be."""
+        return all(cell in (Cell.MATERIALIZED, Cell.PROVISIONAL) for cell in self.counts)
+
+    @property
     def badness(self) -> tuple[int, ...]:
         """By which rows are put in order: that with most of the worst first."""
         return tuple(-self.counts[cell] for cell in Cell if cell is not Cell.MATERIALIZED)
@@ -110,7 +118,13 @@ class Grid:
 
     @classmethod
     def of(
-        cls, found: Sequence[CellRow], first: date, last: date, *, width: int | None = None, left_out: int = 0
+        cls,
+        found: Sequence[DayCells],
+        first: date,
+        last: date,
+        *,
+        width: int | None = None,
+        left_out: int = 0,
     ) -> Grid:
         """Lay out what was found of a span of days, in so many characters, or day by day in any number."""
         one_customer = _is_one_customer(found)

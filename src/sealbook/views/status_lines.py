@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from sealbook.book import BookReader
 from sealbook.ledger.status.reader import StatusReader
 from sealbook.model import PartitionKey
 from sealbook.model.display import Cell, Display
@@ -15,6 +15,9 @@ from sealbook.model.staleness import StaleCode
 from sealbook.model.status import AttemptOutcome, Availability
 from sealbook.model.status_line import StatusFilter, StatusLine
 from sealbook.status.listing import iter_lines
+
+if TYPE_CHECKING:
+    from sealbook.book import BookReader
 
 _DISPLAYS = {
     Display.WITHDRAWN: Cell.WITHDRAWN,
