@@ -115,9 +115,7 @@ def sweep(ctx: typer.Context, book: Book, selection: Selection) -> None:
     `sealbook status` gives the same answer with and without it.
     """
     del ctx
-    message(
-        f"Wrote down what is stale of {counted(book.sweep(selection), 'partition')} in which that was new."
-    )
+    message(f"What is written down changed for {counted(book.sweep(selection), 'partition')}.")
 
 
 @app.command(epilog=_EXPORT_EXAMPLES)
@@ -236,9 +234,10 @@ def _line_columns() -> list[Column[StatusLine]]:
             lambda each: cell_of_line(each).value.replace("_", " "),
             style=lambda each: _STYLES.get(cell_of_line(each).value, ""),
         ),
-        Column("readable run", lambda each: _readable_run(each), spare=2),
+        Column("why", why_of_line, wraps=True),
+        Column("last attempt (UTC)", lambda each: each.last_attempt_at, spare=1),
+        Column("readable run", _readable_run, spare=2),
         Column("published (UTC)", lambda each: each.last_materialization_at, spare=3),
-        Column("why", why_of_line, wraps=True, spare=1),
     ]
 
 

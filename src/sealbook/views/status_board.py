@@ -181,9 +181,8 @@ def _grid(
     running = [key for run in runs.unended if not run.stalled for key in ledger.left_of(run.run_id)]
     found: list[DayCells] = []
     for asset, customers in worst.customers.items():
-        shown = replace(
-            selection, source=(asset.source,), customers=tuple(customers), queries=(asset.query_name,)
-        )
+        of_query = replace(selection, source=(asset.source,), queries=(asset.query_name,))
+        shown = replace(of_query, customers=tuple(customers))
         found += reader.cells(expectations, shown, worst.first, worst.last, running=running)
     return Grid.of(found, worst.first, worst.last, width=width, left_out=worst.left_out)
 
