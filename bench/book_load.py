@@ -32,6 +32,7 @@ sources:
   demo:
     queries: demo.yaml
     customers: ["{customer}"]
+    last_day: {last}
     options: {{rows: 20}}
 spark:
   master: local[2]
@@ -41,10 +42,10 @@ spark:
 def small_book(folder: Path, ledger: str) -> RunId:
     """Make a book of three partitions of one customer, which went the whole way; return their run."""
     folder.mkdir(parents=True)
-    (folder / "sealbook.yaml").write_text(_SETTINGS.format(ledger=ledger, customer=CUSTOMER))
+    last = DAY + timedelta(days=_REAL_DAYS - 1)
+    (folder / "sealbook.yaml").write_text(_SETTINGS.format(ledger=ledger, customer=CUSTOMER, last=last))
     (folder / "demo.yaml").write_text(demo_configuration())
     open_ledger(ledger, migrate=True).close()
-    last = DAY + timedelta(days=_REAL_DAYS - 1)
     with closing(sealbook.open(folder)) as book:
         outcome = book.run(Selection(customers=CUSTOMER, queries=QUERY, since=DAY, until=last))
     assert outcome.load.published == _REAL_DAYS, outcome
@@ -62,7 +63,7 @@ def enlarge(folder: Path, run_id: RunId, made: int, partitions: int) -> None:
         remaining = _keys(made, partitions)
         while keys := list(islice(remaining, _A_RUN)):
             _run(book.ledger, keys, template)
-        book.ledger.run_store.projector().catch_up()
+        book.catch_up()
 
 
 class _Template:

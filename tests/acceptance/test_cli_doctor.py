@@ -94,6 +94,16 @@ def test_a_book_in_which_nothing_was_done_yet(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_book_with_nothing_but_a_ledger(tmp_path: Path) -> None:
+    write_book(tmp_path)
+    with sealbook.open(tmp_path) as book:
+        book.ledger.open_run()
+    ran = run("doctor", "--format", "json", cwd=tmp_path)
+    assert (ran.code, set(levels(ran).values())) == (0, {"ok"})
+    assert not (tmp_path / "raw").exists()
+    assert not (tmp_path / "warehouse").exists()
+
+
 def a_typing_error(folder: Path) -> None:
     edit(folder, "sealbook.yaml", "sources.demo.customers", ["not a customer"])
 

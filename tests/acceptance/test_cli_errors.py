@@ -12,6 +12,7 @@ import pytest
 
 import sealbook
 from sealbook.cli.failure import ExitCode, exit_code, report
+from sealbook.cli.invocation import Invocation
 from sealbook.errors import (
     ConfigError,
     Conflict,
@@ -162,7 +163,7 @@ def test_the_chain_of_causes_is_told_once(capsys: pytest.CaptureFixture[str]) ->
     middle.__cause__ = root
     error = Permanent("the batch failed: could not write", remedy="Free some space.")
     error.__cause__ = middle
-    report(error, debug=False)
+    report(error, Invocation())
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [

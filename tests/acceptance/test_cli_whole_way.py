@@ -44,6 +44,7 @@ def book(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) ->
     demo = {
         "queries": "demo.yaml",
         "customers": ["c0", "c1", "c2"],
+        "last_day": "2026-01-02",
         "options": {"rows": 5, "faults": [bad]},
     }
     settings = {

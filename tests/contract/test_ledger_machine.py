@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 from sqlalchemy import select
 
 from sealbook.errors import Conflict, IllegalMove, NotFound
@@ -113,6 +119,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ledger = self.writers[0]
         self.book: Book = {key: Page() for key in KEYS}
         self.overrides = 0
+        self.revalidations = 0
         self.times: dict[PartitionKey, datetime] = {}
 
     @rule(writer=st.integers(0, 2), days=st.integers(-9, 9))
@@ -133,6 +140,11 @@ class LedgerMachine(RuleBasedStateMachine):
         self.book = copy
         return True
 
+    @initialize()
+    def begin_with_runs_to_choose_from(self) -> None:
+        """Without them most histories have nothing to roll back to."""
+        self.judge([accept(KEYS[0], run) for run in (1, 2, 3)])
+
     @rule(verdicts=st.lists(VERDICTS, min_size=1, max_size=6))
     def judge(self, verdicts: list[Verdict]) -> None:
         results: list[PartitionState] = []
@@ -145,6 +157,20 @@ class LedgerMachine(RuleBasedStateMachine):
 
         if self.both(lambda: results.extend(self.ledger.judge(verdicts)), model):
             assert [fields(result) for result in results] == expected
+
+    @rule(key=st.sampled_from(KEYS), run=st.integers(1, 4), good=st.booleans(), records=st.integers(10, 11))
+    def judge_again(self, key: PartitionKey, run: int, good: bool, records: int) -> None:
+        """A re-validation that nothing contradicts, which most that are made at random would be."""
+        self.revalidations += 1
+        again = f"again {self.revalidations}"
+        version = self.book[key].describes(run_id(run))[0] or "1"
+        self.judge(
+            [
+                accept(key, run, again=again, records=records, version=version)
+                if good
+                else reject(key, run, again=again)
+            ]
+        )
 
     @rule(keys=st.lists(st.sampled_from(KEYS), min_size=1, unique=True))
     def requeue(self, keys: list[PartitionKey]) -> None:
@@ -177,6 +203,13 @@ class LedgerMachine(RuleBasedStateMachine):
             lambda: self.ledger.rollback(key, run, actor="ann", reason="back", sealed=sealed),
             lambda book: book[key].rollback(run, list(sealed) if sealed is not None else None),
         )
+
+    @rule(key=st.sampled_from(KEYS), data=st.data())
+    def rollback_to_an_accepted_run(self, key: PartitionKey, data: st.DataObject) -> None:
+        """R-STATE-9: both ways, and from a demoted partition too; what is not allowed is refused."""
+        accepted = sorted({each.run_id for each in self.book[key].judged if each.accepted})
+        if accepted:
+            self.rollback(key, data.draw(st.sampled_from(accepted)), None)
 
     @invariant()
     def states_agree(self) -> None:
@@ -246,7 +279,7 @@ def test_any_history(new_ledger_url: Callable[[], str], request: pytest.FixtureR
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=40 if on_sqlite else 20,
+            max_examples=120 if on_sqlite else 30,
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

@@ -142,9 +142,10 @@ class PointerMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin_with_something_published(self) -> None:
-        self.ledger.judge([accept(key, 2, again="first") for key in KEYS])
-        self.stage()
-        self.swap_batch(self.ready)
+        """Two runs one after the other: there is something to roll back to, and something to clean up."""
+        for run in (1, 2):
+            self.ledger.judge([accept(key, run, again="first") for key in KEYS])
+            self.load()
 
     @rule(
         key=st.sampled_from(KEYS),
@@ -204,6 +205,14 @@ class PointerMachine(RuleBasedStateMachine):
 
         self.ledger._database.write(work)
         self.lost |= keys
+
+    @rule(key=st.sampled_from(KEYS))
+    def demote_without_a_note(self, key: PartitionKey) -> None:
+        """What a cut, a full plan and a full load must find all the same."""
+        authority = self.authorities().get(key)
+        if authority is not None:
+            self.judge(key, int(authority.run_id), False)
+            self.lose_notes({key})
 
     @rule()
     def load_in_full(self) -> None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
-
-import pytest
+from datetime import UTC, datetime
 
 from sealbook.ledger import Ledger
-from sealbook.model import PartitionKey
 from sealbook.model.display import Display
 from sealbook.model.expectations import Expectations
-from sealbook.model.selection import Selection
 from sealbook.model.status import AttemptOutcome, Availability
 from sealbook.model.universe import Account, Asset, AssetName, Universe
-from tests.support.ledger import KEY, OTHER, accept, reject, run_id
+from tests.support.ledger import KEY, accept, reject, run_id
 from tests.support.pointers import load
 
 ASSET = AssetName(KEY.source, KEY.query_name)
-UNIVERSE = Universe({ASSET: Asset(ASSET)}, {KEY.source: {KEY.customer_id: Account(KEY.customer_id)}}, {ASSET: KEY.logical_date})
+UNIVERSE = Universe(
+    {ASSET: Asset(ASSET)},
+    {KEY.source: {KEY.customer_id: Account(KEY.customer_id)}},
+    {ASSET: KEY.logical_date},
+)
 NOW = datetime(2026, 1, 4, tzinfo=UTC)
 EXPECTED = Expectations(UNIVERSE, NOW)
 

@@ -116,7 +116,7 @@ class Book(Readable):
     def plan_run(self, selection: Selection) -> ExtractPlan:
         """Do the same for a run through all stages, which needs the warehouse too."""
         plan = self.plan_extract(selection)
-        check_warehouse(self.settings)
+        check_warehouse(self.settings, writing=True)
         return plan
 
     def plan_validate(
@@ -139,7 +139,7 @@ class Book(Readable):
         plan = self.pipeline.loader.plan(selection, rebuild=rebuild, full=full)
         if plan.runs or plan.rebuild:
             check_raw(self.settings, lambda: self.raw)
-            check_warehouse(self.settings)
+            check_warehouse(self.settings, writing=False)
         return plan
 
     def _check_columns(self, selection: Selection) -> None:

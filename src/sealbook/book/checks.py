@@ -33,12 +33,12 @@ def check_raw(settings: Settings, raw: Callable[[], RawReader]) -> None:
         raw().check()
 
 
-def check_warehouse(settings: Settings) -> None:
-    """Refuse a warehouse that is not there."""
+def check_warehouse(settings: Settings, *, writing: bool) -> None:
+    """Refuse a warehouse that is not there or, if it is for `writing`, takes nothing."""
     from sealbook.warehouse.store import ArtifactStore
 
     with naming(settings, "warehouse"):
-        ArtifactStore.open(settings.warehouse).check(writing=False)
+        ArtifactStore.open(settings.warehouse).check(writing=writing)
 
 
 @contextmanager

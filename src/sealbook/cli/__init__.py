@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str], stop: Stop) -> int:
     from sealbook.cli.app import command
-    from sealbook.cli.failure import exit_code, report, say_how_to_go_on
+    from sealbook.cli.failure import exit_code, report, say_stopped
     from sealbook.cli.invocation import Invocation
 
     invocation = Invocation.of(arguments)
@@ -44,8 +44,8 @@ def _run(arguments: Sequence[str], stop: Stop) -> int:
         if stopped is None:
             raise
     if stopped is not None:  # then it is the cause of whatever failed
-        say_how_to_go_on(invocation)
+        say_stopped(invocation)
         return stopped
     if failure is not None:
-        report(failure, debug=invocation.debug)
+        report(failure, invocation)
     return code

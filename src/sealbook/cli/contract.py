@@ -53,7 +53,7 @@ def check(ctx: typer.Context, settings: Settings, selection: Selection) -> None:
         *_column_errors(settings, queries),
     ]
     for error in errors:
-        report(error, debug=ctx.obj.debug)
+        report(error, ctx.obj)
     contracts = [contract for query in queries for contract in query.contracts.values()]
     rules = sum(len(contract.rules) for contract in contracts)
     message(

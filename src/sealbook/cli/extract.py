@@ -71,7 +71,7 @@ def extract(
         message("Nothing was sealed. Try again as a new run.")
         raise typer.Exit(ExitCode.FAILED)
     if failed:
-        message(f"Some failed. To try them again: sealbook extract … --run-id {run}")
+        message(f"Some failed. To try them again: {ctx.obj.command_to_go_on()}")
         raise typer.Exit(ExitCode.DONE_IN_PART)
 
 

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from sealbook.errors import ConfigError, InvalidInput, SealbookError, first_line
+from sealbook.errors import (
+    ConfigError,
+    InvalidInput,
+    SealbookError,
+    Transient,
+    UnknownOutcome,
+    Unwritable,
+    first_line,
+)
 
 if TYPE_CHECKING:
     from sealbook.cli.invocation import Invocation
@@ -26,13 +34,13 @@ def exit_code(error: SealbookError) -> ExitCode:
     return ExitCode.WRONG_USAGE if isinstance(error, ConfigError | InvalidInput) else ExitCode.FAILED
 
 
-def report(error: SealbookError, *, debug: bool) -> None:
-    """Say on stderr what happened, why, and the way out; with `debug`, also where in the code."""
+def report(error: SealbookError, invocation: Invocation) -> None:
+    """Say on stderr what happened, why, and the way out; with --debug, also where in the code."""
     from rich.text import Text
 
     from sealbook.cli.output import message
 
-    if debug:
+    if invocation.debug:
         import traceback
 
         traceback.print_exception(error)
@@ -41,9 +49,12 @@ def report(error: SealbookError, *, debug: bool) -> None:
         message(Text.assemble(("  because: ", "red"), cause))
     if error.remedy:
         message(Text.assemble(("  remedy: ", "bold green"), error.remedy))
+    # A run that broke off by what may pass is not over; any other error it would only meet again.
+    if invocation.run_id is not None and isinstance(error, Transient | Unwritable | UnknownOutcome):
+        message(f"To go on: {invocation.command_to_go_on()}")
 
 
-def say_how_to_go_on(invocation: Invocation) -> None:
+def say_stopped(invocation: Invocation) -> None:
     """Say on stderr which command goes on with what was stopped, if it had begun with anything."""
     command = invocation.command_to_go_on()
     if command is not None:
@@ -67,5 +78,5 @@ def _causes(error: SealbookError) -> Iterator[str]:
 
 
 def _is_report(cause: BaseException, text: str) -> bool:
-    """Tell a storage's account of its request and answer, of which the error above has said what it means."""
-    return type(cause).__module__.startswith("obstore") or "<?xml" in text
+    """Tell an account of a request or statement, of which the error above has said what it means."""
+    return type(cause).__module__.startswith(("obstore", "sqlalchemy")) or "<?xml" in text

@@ -69,7 +69,7 @@ def run(
         show_object(summary.to_dict())
     else:
         print_summary(summary)
-        _say_next(summary)
+        _say_next(summary, ctx.obj.command_to_go_on())
     raise typer.Exit(exit_code(summary))
 
 
@@ -144,19 +144,19 @@ def _words(ending: str) -> str:
     return {"loaded": "new", "not_judged": "not judged"}.get(ending, ending)
 
 
-def _say_next(summary: RunSummary) -> None:
+def _say_next(summary: RunSummary, command_to_go_on: str) -> None:
     from sealbook.cli.verdict_text import AGAIN
 
     if summary.not_published:
-        message(f"next: sealbook {_next(summary, summary.worst_first[0])}")
+        message(f"next: {_next(summary, summary.worst_first[0], command_to_go_on)}")
     if any(each.ending == "rejected" for each in summary.not_published.values()):
         message(f"{AGAIN}, then: sealbook load")
 
 
-def _next(summary: RunSummary, worst: NotPublished) -> str:
+def _next(summary: RunSummary, worst: NotPublished, command_to_go_on: str) -> str:
     """Return the command that shows why, or tries again."""
     if worst.ending == "rejected":
-        return f"state history {worst.key}"
+        return f"sealbook state history {worst.key}"
     if not summary.status.final:
-        return f"run … --run-id {summary.run_id}"
-    return "load" if worst.stage is Stage.LOAD else f"run {worst.key}"
+        return command_to_go_on
+    return "sealbook load" if worst.stage is Stage.LOAD else f"sealbook run {worst.key}"

@@ -162,7 +162,8 @@ class Loading:
             yield self._failed(
                 order,
                 f"staged again it has digest {digest}, but was loaded before with {earlier.digest}:"
-                " its contract, or pyarrow, is another by now",
+                " what writes it, such as pyarrow, is another by now. Load it with that of then, or fetch the"
+                " partition again",
             )
             return
         staged = Staged(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from sealbook.errors import SealbookError
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.partition_events import PartitionSealed
 from sealbook.raw import RawReader
-
-_READS = 16
 
 
 def untold_seals(
@@ -35,5 +32,4 @@ def untold_seals(
             return None
         return seal.fact if seal.is_of(key) and seal.run_id == run_id else None
 
-    with ThreadPoolExecutor(_READS, thread_name_prefix="seals") as pool:
-        yield from filter(None, pool.map(read, untold))
+    yield from filter(None, store.each(read, untold))

@@ -56,11 +56,10 @@ def diagnose(load: Callable[[], Settings], *, spark: bool = False, quick: bool =
         yield from examined("spark", lambda: _spark(settings, queries))
     if has_ledger:
         yield from examined("ledger", lambda: ledger_leftovers(settings.ledger))
-    works = {each.part for each in places if each.level is not Level.FAIL}
-    if not quick and has_ledger and "raw" in works:
-        yield from examined("raw", lambda: raw_leftovers(settings))
-    if not quick and has_ledger and "warehouse" in works:
-        yield from examined("warehouse", lambda: warehouse_leftovers(settings))
+    if quick or not has_ledger or any(each.level is Level.FAIL for each in places):
+        return
+    yield from examined("raw", lambda: raw_leftovers(settings))
+    yield from examined("warehouse", lambda: warehouse_leftovers(settings))
 
 
 def _java() -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from sealbook.model import PartitionKey
 from sealbook.model.keys import SEALED_AHEAD_REMEDY, is_ahead
 from sealbook.model.selection import Selection
 from sealbook.model.words import counted
+from sealbook.storage import missing_folder
 from sealbook.views.diagnosis import Finding, ok, warn
 
 _NO_SIGN_OF_LIFE = timedelta(hours=1)
@@ -50,6 +51,8 @@ def raw_leftovers(settings: Settings) -> Iterator[Finding]:
     """Yield what lies in the raw store and is of no use; this lists all of it."""
     from sealbook.raw import RawReader
 
+    if missing_folder("raw", settings.raw) is not None:
+        return
     raw = RawReader.open(settings.raw)
     sealed, ahead = 0, []
     with open_ledger_reader(settings.ledger) as ledger:
@@ -81,6 +84,8 @@ def warehouse_leftovers(settings: Settings) -> Iterator[Finding]:
     from sealbook.warehouse.cleanup import Cleanup
     from sealbook.warehouse.store import ArtifactStore
 
+    if missing_folder("warehouse", settings.warehouse) is not None:
+        return
     with closing(Database(settings.ledger)) as database:
         pointers = Pointers(database, LedgerClock())
         removable = list(Cleanup(pointers, ArtifactStore.open(settings.warehouse), _OLD).plan())

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
 
 from ulid import ULID
 
@@ -16,9 +14,6 @@ from sealbook.errors import SealbookError, Unwritable
 from sealbook.storage import open_storage
 from sealbook.warehouse.layout import DRAFTS
 
-T = TypeVar("T")
-
-_PUTS_AT_ONCE = 16
 _SMALL = 4096
 
 
@@ -60,11 +55,7 @@ class ArtifactStore:
 
     def put_all(self, objects: Mapping[str, bytes]) -> dict[str, SealbookError]:
         """Put several objects, on an object store many at once; return what the storage did not take."""
-        if self.folder is not None:
-            return _failures(self.put, objects.items())
-        with ThreadPoolExecutor(_PUTS_AT_ONCE) as pool:
-            puts = {path: pool.submit(self.put, path, data) for path, data in objects.items()}
-            return _failures(lambda _, put: put.result(), puts.items())
+        return self._failures(lambda path: self.put(path, objects[path]), objects)
 
     def sync(self) -> dict[str, SealbookError]:
         """Bring to disk all that was put by this store, with the directories that lead there.
@@ -76,7 +67,7 @@ class ArtifactStore:
         try:
             self._storage.sync(paths)
         except SealbookError:  # of one of them: find out of which
-            return _failures(lambda path, _: self._storage.sync([path]), paths.items())
+            return self._failures(lambda path: self._storage.sync([path]), paths)
         return {}
 
     def check_writable(self) -> None:
@@ -131,16 +122,18 @@ class ArtifactStore:
                 found.append(path)
         return found
 
+    def _failures(self, act: Callable[[str], None], paths: Collection[str]) -> dict[str, SealbookError]:
+        """Act on each path, and return the errors of those that failed."""
 
-def _failures(act: Callable[[str, T], object], each: Iterable[tuple[str, T]]) -> dict[str, SealbookError]:
-    """Act on each path, and return the errors of those that failed."""
-    failures = {}
-    for path, value in each:
-        try:
-            act(path, value)
-        except SealbookError as error:
-            failures[path] = error
-    return failures
+        def error_of(path: str) -> SealbookError | None:
+            try:
+                act(path)
+            except SealbookError as error:
+                return error
+            return None
+
+        errors = zip(paths, self._storage.each(error_of, paths), strict=True)
+        return {path: error for path, error in errors if error is not None}
 
 
 def _prune(directory: Path, root: Path) -> None:

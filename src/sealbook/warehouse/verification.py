@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -16,6 +14,7 @@ from sealbook.ledger.pointers import PointerReader
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.publication import StoredArtifact
 from sealbook.model.selection import Selection
+from sealbook.storage.ahead import ahead
 from sealbook.warehouse.encoding import digest_of
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.store import ArtifactStore
@@ -23,8 +22,6 @@ from sealbook.warehouse.store import ArtifactStore
 LOAD = "sealbook load"
 LOAD_FULL = "sealbook load --full"
 REBUILD = "sealbook load --rebuild"
-_AT_ONCE = 8
-_WINDOW = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +60,7 @@ class Verification:
     def artifacts(self, selection: Selection) -> Iterator[Verified]:
         """Re-read every artifact whose files must be there, several at once."""
         artifacts = self._pointers.stored_artifacts(selection)
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="verify") as pool:
-            while window := list(islice(artifacts, _WINDOW)):
-                yield from pool.map(self._verify, window)
+        yield from ahead(self._verify, artifacts, size=lambda each: each.record.bytes)
 
     def _verify(self, artifact: StoredArtifact) -> Verified:
         try:

@@ -128,6 +128,7 @@ class Database:
         return translate(
             error,
             str(self),
+            self.url.database,
             is_refused=self._is_refused(error),
             is_operational=self._is_operational(error),
         )
