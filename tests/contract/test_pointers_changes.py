@@ -84,6 +84,15 @@ def test_what_was_withdrawn_and_brought_back_has_not_changed(ledger: Ledger, clo
     assert changes(ledger, before) == {}
 
 
+def test_what_was_first_published_and_then_replaced_is_first_published(ledger: Ledger, clock: Hands) -> None:
+    before = clock.now
+    clock.now += timedelta(hours=1)
+    for run in (1, 2):
+        ledger.judge([accept(NEW, run)])
+        load(ledger)
+    assert changes(ledger, before) == {"first_published": 1}
+
+
 def test_there_is_no_such_cut(ledger: Ledger) -> None:
     with pytest.raises(NotFound, match="there is no cut 'gone'"):
         ledger.reader.pointers.cut("gone")

@@ -113,9 +113,8 @@ def _print_runs(console: Console, runs: Runs, now: datetime) -> None:
         if run.stalled:
             text = f"stalled: {name}, no sign of life for {_span(run.quiet)}"
             console.print(Text(text, "yellow"), soft_wrap=True)
-            console.print(
-                Text(f"  sealbook run --run-id {name} …, or sealbook runs cancel {name} --reason …")
-            )
+            for command in run.ways:
+                console.print(Text(f"  {command}", "cyan"), soft_wrap=True)
         else:
             begun = run.snapshot.started_at
             since = "" if begun is None else f", begun {_moment(begun, now)}"

@@ -8,10 +8,13 @@ from rich.text import Text
 
 from sealbook.model.display import Cell
 from sealbook.model.words import counted
-from sealbook.views.grid import CELLS, GAP, Grid, Step, label_of, label_width
+from sealbook.views.grid import CELLS, GAP, Grid, Step, label_of, label_width, worst
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+FEW = 4
+"""So many rows in which all is good are one line."""
 
 _STYLES = {
     Cell.WITHDRAWN: "bold red",
@@ -36,7 +39,6 @@ _MEANINGS = {
     Cell.MATERIALIZED: "readable",
 }
 _DATES = {Step.DAY: "%m-%d", Step.WEEK: "%m-%d", Step.MONTH: "%Y-%m", Step.YEAR: "%Y"}
-_PLURALS = {Step.WEEK: "weeks", Step.MONTH: "months", Step.YEAR: "years"}
 
 
 def print_grid(console: Console, grid: Grid) -> None:
@@ -48,14 +50,23 @@ def print_grid(console: Console, grid: Grid) -> None:
         console.print()
         heading = Text(f"{title:<{width}}{' ' * GAP}", "bold").append(_ticks(grid, wide), "not bold dim")
         console.print(heading, soft_wrap=True)
-        for row in rows:
-            line = Text(f"{label_of(row, one):<{width}}{' ' * GAP}")
-            for letter in row.letters:
-                line.append(letter, _STYLES[CELLS[letter]] if letter in CELLS else "")
-                line.append(" " if wide else "")
-            line.rstrip()
-            console.print(line, soft_wrap=True)
+        alike = [row for row in rows if row.is_good]
+        shown = rows if len(alike) < FEW else [row for row in rows if not row.is_good]
+        for row in shown:
+            console.print(_line(label_of(row, one), row.letters, width, wide), soft_wrap=True)
+        if shown is not rows:
+            letters = "".join(map(worst, zip(*(row.letters for row in alike), strict=True)))
+            console.print(_line(f"{len(alike)} good", letters, width, wide), soft_wrap=True)
     _print_legend(console, grid)
+
+
+def _line(label: str, letters: str, width: int, wide: bool) -> Text:
+    line = Text(f"{label:<{width}}{' ' * GAP}")
+    for letter in letters:
+        line.append(letter, _STYLES[CELLS[letter]] if letter in CELLS else "")
+        line.append(" " if wide else "")
+    line.rstrip()
+    return line
 
 
 def _ticks(grid: Grid, wide: bool) -> str:
@@ -72,22 +83,20 @@ def _ticks(grid: Grid, wide: bool) -> str:
 
 
 def _print_legend(console: Console, grid: Grid) -> None:
-    legend = Text()
-    for cell in grid.cells:
-        legend.append(cell.letter, _STYLES[cell])
-        # Its words stay together where the line breaks.
-        legend.append(f"\N{NO-BREAK SPACE}{_MEANINGS[cell].replace(' ', chr(0xA0))}  ", "dim")
-    legend.rstrip()
+    """Say what the letters mean that are shown, each on one line with its words."""
     console.print()
-    console.print(legend)
+    line = Text()
+    for cell in grid.cells:
+        entry = Text.assemble((cell.letter, _STYLES[cell]), (f" {_MEANINGS[cell]}", "dim"))
+        if line and len(line) + 2 + len(entry) > console.width:
+            console.print(line, soft_wrap=True)
+            line = Text()
+        line.append("  " if line else "").append_text(entry)
+    console.print(line, soft_wrap=True)
+    notes = []
     if grid.step is not Step.DAY:
-        console.print(
-            Text(
-                f"Columns are {_PLURALS[grid.step]}, and show the worst of their days; --since narrows.",
-                "dim",
-            )
-        )
+        notes.append(f"Each column is a {grid.step}, and shows the worst of its days; --since narrows.")
     if grid.left_out:
-        console.print(
-            Text(f"{counted(grid.left_out, 'row')} more, none of them worse; --customer shows one.", "dim")
-        )
+        notes.append(f"{counted(grid.left_out, 'row')} more, none of them worse; --customer-id shows one.")
+    for note in notes:
+        console.print(Text(note, "dim"))

@@ -115,9 +115,7 @@ def sweep(ctx: typer.Context, book: Book, selection: Selection) -> None:
     `sealbook status` gives the same answer with and without it.
     """
     del ctx
-    message(
-        f"Wrote down what is stale of {counted(book.sweep(selection), 'partition')} in which that was new."
-    )
+    message(f"What is written down changed for {counted(book.sweep(selection), 'partition')}.")
 
 
 @app.command(epilog=_EXPORT_EXAMPLES)
@@ -174,20 +172,18 @@ def alerts(
 
 
 def _show_board(book: BookReader, selection: Selection, changed_since: str, form: Format) -> None:
-    from sealbook.cli.grid_text import room_beside
-    from sealbook.cli.table import stdout_console
     from sealbook.views.status_board import board_of
 
-    console = stdout_console()
     since = _moment_or_cut(book, changed_since)
-    wide = console.width if form is Format.TABLE else None
-    board = board_of(book, selection, since, room=None if wide is None else room_beside(wide))
     if form is Format.JSON:
-        show_object(board.to_dict())
-    else:
-        from sealbook.cli.board_text import print_board
+        show_object(board_of(book, selection, since).to_dict())
+        return
+    from rich.console import Console
 
-        print_board(console, board)
+    from sealbook.cli.board_text import print_board
+
+    console = Console(highlight=False, markup=False)  # 80 characters wide where there is no terminal
+    print_board(console, board_of(book, selection, since, width=console.width))
 
 
 def _moment_or_cut(book: BookReader, text: str) -> datetime | Cut:
@@ -238,9 +234,10 @@ def _line_columns() -> list[Column[StatusLine]]:
             lambda each: cell_of_line(each).value.replace("_", " "),
             style=lambda each: _STYLES.get(cell_of_line(each).value, ""),
         ),
-        Column("readable run", lambda each: _readable_run(each), spare=2),
+        Column("why", why_of_line, wraps=True),
+        Column("last attempt (UTC)", lambda each: each.last_attempt_at, spare=1),
+        Column("readable run", _readable_run, spare=2),
         Column("published (UTC)", lambda each: each.last_materialization_at, spare=3),
-        Column("why", why_of_line, wraps=True, spare=1),
     ]
 
 

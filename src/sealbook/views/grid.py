@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from sealbook.model.display import Cell
+from sealbook.model.status_line import DayCells
 
 GAP = 2
 """Characters between a label and its cells."""
@@ -85,6 +86,11 @@ class GridRow:
     counts: Counter[Cell]
 
     @property
+    def is_good(self) -> bool:
+        """Whether every partition that is due is as it should be."""
+        return all(cell in (Cell.MATERIALIZED, Cell.PROVISIONAL) for cell in self.counts)
+
+    @property
     def badness(self) -> tuple[int, ...]:
         """By which rows are put in order: that with most of the worst first."""
         return tuple(-self.counts[cell] for cell in Cell if cell is not Cell.MATERIALIZED)
@@ -101,15 +107,6 @@ def grid_row(
     return GridRow(source, customer_id, query_name, shown, counts)
 
 
-class DaysOf(NamedTuple):
-    """What a grid is made of: a letter for each day of a customer and query, from one day on."""
-
-    source: str
-    customer_id: str
-    query_name: str
-    letters: str
-
-
 @dataclass(frozen=True, slots=True)
 class Grid:
     """All rows that are in view, in the order of badness, and how many are not."""
@@ -121,7 +118,13 @@ class Grid:
 
     @classmethod
     def of(
-        cls, found: Sequence[DaysOf], first: date, last: date, *, width: int | None = None, left_out: int = 0
+        cls,
+        found: Sequence[DayCells],
+        first: date,
+        last: date,
+        *,
+        width: int | None = None,
+        left_out: int = 0,
     ) -> Grid:
         """Lay out what was found of a span of days, in so many characters, or day by day in any number."""
         one_customer = _is_one_customer(found)
@@ -173,7 +176,7 @@ class Grid:
 
 def title_of(row: Named, one_customer: bool) -> str:
     """Return what a row stands below: its query, or its customer if that is the only one."""
-    return f"{row.source}/{row.customer_id if one_customer else row.query_name}"
+    return row.customer_id if one_customer else row.query_name
 
 
 def label_of(row: Named, one_customer: bool) -> str:

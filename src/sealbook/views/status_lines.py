@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from sealbook.book import BookReader
 from sealbook.ledger.status.reader import StatusReader
 from sealbook.model import PartitionKey
 from sealbook.model.display import Cell, Display
 from sealbook.model.expectations import Expectations
+from sealbook.model.partition_events import Stage
 from sealbook.model.selection import Selection
 from sealbook.model.staleness import StaleCode
 from sealbook.model.status import AttemptOutcome, Availability
 from sealbook.model.status_line import StatusFilter, StatusLine
 from sealbook.status.listing import iter_lines
+
+if TYPE_CHECKING:
+    from sealbook.book import BookReader
 
 _DISPLAYS = {
     Display.WITHDRAWN: Cell.WITHDRAWN,
@@ -33,6 +37,13 @@ _FOUND_BY = {
     Cell.PENDING: StatusFilter(displays=frozenset({Display.NEVER_MATERIALIZED})),
 }
 """Among which lines those are that show as what is worth a look; in the order of badness."""
+
+
+_ENDINGS: dict[Stage | None, str] = {
+    Stage.EXTRACT: "not fetched",
+    Stage.VALIDATE: "rejected",
+    Stage.LOAD: "not staged",
+}
 
 
 def cell_of_line(line: StatusLine) -> Cell:
@@ -82,8 +93,7 @@ def why_of_line(line: StatusLine) -> str:
     """Say in a few words what is not as it should be."""
     said = []
     if line.last_attempt_outcome is AttemptOutcome.FAILED and not _came_good(line):
-        stage = f" in {line.last_attempt_stage}" if line.last_attempt_stage else ""
-        said.append(f"run {line.last_attempt_run_id} failed{stage}")
+        said.append(_ENDINGS.get(line.last_attempt_stage, "failed"))
     said += line.stale_reasons
     if line.late and StaleCode.FRESHNESS_POLICY not in line.stale_reasons:
         said.append("past its deadline")

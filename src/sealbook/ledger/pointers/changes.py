@@ -31,9 +31,7 @@ def count_changes(connection: Connection, selection: Selection, since: datetime 
 
 def _read_now(connection: Connection, selection: Selection, since: datetime | Cut) -> dict[Change, int]:
     """Count what can be read now by a pointer that is younger."""
-    earlier = select(_earlier.c.run_id).where(
-        same(_earlier, pointer), _earlier.c.valid_from < pointer.c.valid_from
-    )
+    earlier = select(_earlier.c.run_id).where(same(_earlier, pointer), not_(_is_younger(_earlier, since)))
     kind = case(
         (_then.c.run_id.is_not(None), literal(Change.REPLACED.value)),
         (earlier.exists(), literal(Change.RESTORED.value)),

@@ -27,12 +27,12 @@ from sealbook.model import PartitionKey
 from sealbook.model.display import Cell
 from sealbook.model.status_line import DayCells
 
-_CELLS = tuple(Cell)
-_BLANK = len(_CELLS)
-_LETTERS = {number: cell.letter for number, cell in enumerate(_CELLS)} | {_BLANK: " "}
-_MISSING, _PROVISIONAL = _CELLS.index(Cell.MISSING), _CELLS.index(Cell.PROVISIONAL)
-_RUNNING = _CELLS.index(Cell.RUNNING)
-_NOT_RUNNING = [_CELLS.index(each) for each in (Cell.WITHDRAWN, Cell.MATERIALIZED, Cell.PROVISIONAL)]
+CELLS = tuple(Cell)
+_BLANK = len(CELLS)
+_LETTERS = {number: cell.letter for number, cell in enumerate(CELLS)} | {_BLANK: " "}
+_MISSING, _PROVISIONAL = CELLS.index(Cell.MISSING), CELLS.index(Cell.PROVISIONAL)
+_RUNNING = CELLS.index(Cell.RUNNING)
+_NOT_RUNNING = [CELLS.index(each) for each in (Cell.WITHDRAWN, Cell.MATERIALIZED, Cell.PROVISIONAL)]
 
 
 def cells_of(
@@ -73,12 +73,12 @@ def _untouched(series: Series, begin: int, end: int) -> bytearray:
 @cache
 def _query(dialect: str, shape: Shape) -> Select[Any]:
     held = hold(dialect, shape)
-    return select(row.series_id, row.day, _cell(held)).select_from(held.source)
+    return select(row.series_id, row.day, cell_of_row(held)).select_from(held.source)
 
 
-def _cell(held: Held) -> ColumnElement[int]:
+def cell_of_row(held: Held) -> ColumnElement[int]:
     """Return the cell of a row, by its place, as `cell_of` does."""
-    place = _CELLS.index
+    place = CELLS.index
     return case(
         (and_(not_(MATERIALIZED), FAILED), place(Cell.FAILED)),
         (not_(MATERIALIZED), place(Cell.PENDING)),

@@ -25,6 +25,8 @@ from sealbook.ledger.status.cells import cells_of
 from sealbook.ledger.status.counting import count
 from sealbook.ledger.status.lines import known_lines, missing_lines, untouched_line
 from sealbook.ledger.status.projection import projection_name
+from sealbook.ledger.status.ranking import Ranked, rank
+from sealbook.ledger.status.scopes import runs_of
 from sealbook.ledger.status.tables import (
     SERIES,
     day_number,
@@ -53,6 +55,7 @@ class StatusReader:
     def __init__(self, database: Database, clock: LedgerClock, scope: Scope = DEFAULT_SCOPE) -> None:
         self._database = database
         self._clock = clock
+        self._scope = scope
         self._name = projection_name(scope)
 
     def line(self, key: PartitionKey, expectations: Expectations) -> StatusLine:
@@ -110,6 +113,16 @@ class StatusReader:
         with self._database.read() as connection:
             asked = ask_for(connection, self._name, expectations, selection)
             return cells_of(connection, asked, first, last, running)
+
+    def worst(self, expectations: Expectations, selection: Selection, rows: int) -> Ranked | None:
+        """Return the customers of each query that have most of the worst cells; None if none is expected."""
+        with self._database.read() as connection:
+            return rank(connection, ask_for(connection, self._name, expectations, selection), rows)
+
+    def own_runs(self, run_ids: Iterable[str]) -> set[str]:
+        """Return those of some runs that are of the scope."""
+        with self._database.read() as connection:
+            return set(runs_of(connection, run_ids, self._scope))
 
     def first_known(self) -> dict[AssetName, date]:
         """Return the first day that is known of each query."""
