@@ -81,7 +81,7 @@ def rejected(run: int = 1) -> PartitionFact:
 def published(run: int = 1) -> PartitionFact:
     return PartitionPublished(
         key=KEY, run_id=run_id(run), attempt="1", schema_version="1", record_count=1, bytes=1,
-        digest="c" * 64, location="here",
+        digest="c" * 64,
     )  # fmt: skip
 
 
