@@ -159,7 +159,7 @@ def check_selection(
         if unknown:
             raise ConfigError(
                 f"no {what} {', '.join(unknown)} is configured",
-                remedy=f"Configured are {_some(known)}; to have another, add it there.",
+                remedy=f"Configured are {_some(known)}; to have another, configure it.",
             )
 
 
