@@ -265,6 +265,8 @@ def test_sweeping_changes_no_answer(book: Path) -> None:
 def test_books_of_other_tenants_see_nothing_of_it(book: Path, tmp_path: Path) -> None:
     with sealbook.open(book) as opened:
         url = opened.settings.ledger
+        opened.ledger.run_store.append_event(RunEvent.new(run_id(1), "RunStarted"))
+    assert f"running: {run_id(1)}" in show(book).out
     write_status_book(tmp_path, url, customers=["z"], first_day=DAYS[-1], tenant="other")
     ran = show(tmp_path)
     assert "There is no run yet." in ran.out
