@@ -10,6 +10,7 @@ from typing import Self
 from sealbook.clock import Clock
 from sealbook.errors import SealbookError
 from sealbook.ledger import roles
+from sealbook.ledger.alerts import AlertWriter
 from sealbook.ledger.contracts import ContractWriter
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.clock import LedgerClock
@@ -28,7 +29,7 @@ from sealbook.ledger.schedule.rounds import RoundPlanner
 from sealbook.ledger.schedule.scheduler import Scheduler
 from sealbook.ledger.states.overrides import OverrideWriter, RequeueResult
 from sealbook.ledger.states.verdicts import VerdictWriter
-from sealbook.ledger.status import PartitionStatuses
+from sealbook.ledger.status import PartitionStatuses, StatusSweeper
 from sealbook.model import PartitionKey, PartitionState, RunId, Verdict
 from sealbook.model.retry import RetryPolicies
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
@@ -65,8 +66,10 @@ class Ledger:
         self.rollbacks = RollbackWriter(database, clock, follower)
         self.pointers = Pointers(database, clock, follower)
         self.run_store = SqlRunStore(database, clock)
-        self.runs = RunWriter(database, clock, follower)
+        self.runs = RunWriter(database, clock, follower, scope)
         self.contracts = ContractWriter(database, clock)
+        self.alerts = AlertWriter(database, clock, scope)
+        self.sweeper = StatusSweeper(database, clock, scope)
         self.scheduler = Scheduler(database, clock)
         self.rounds = RoundPlanner(database, clock, self.reader.statuses, self.reader.pointers)
         self.plans = PlanWriter(database, clock, self.overrides)

@@ -11,12 +11,15 @@ from sealbook.ledger.contracts import ContractReader
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
+from sealbook.ledger.events.horizon import run_horizon
 from sealbook.ledger.events.reader import RunStoreReader
 from sealbook.ledger.partition_log import PartitionLog
 from sealbook.ledger.pointers import PointerReader
+from sealbook.ledger.run_partitions import run_partitions
 from sealbook.ledger.schedule.reader import ScheduleReader
 from sealbook.ledger.states.reader import StateReader
 from sealbook.ledger.status import StatusReader
+from sealbook.model import PartitionKey
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
 
@@ -39,10 +42,21 @@ class LedgerReader(StateReader):
         self.contracts = ContractReader(database)
         self.partition_log = PartitionLog(database)
 
+    def left_of(self, run_id: str) -> list[PartitionKey]:
+        """Return the partitions that a run set out to do and that have not ended in it."""
+        with self._database.read() as connection:
+            found = run_partitions(connection, run_id)
+        return [key for key, each in found.items() if not each.progress.ended]
+
     def now(self) -> datetime:
         """Return the time by the ledger's clock."""
         with self._database.read() as connection:
             return self._clock.now(connection)
+
+    def run_horizon(self) -> datetime:
+        """Return the time up to which runs are not from the future (R-RUN-2)."""
+        with self._database.read() as connection:
+            return run_horizon(connection, self._clock.now(connection))
 
     def close(self) -> None:
         """Close all connections."""

@@ -7,7 +7,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "0013"
-down_revision = "0011"
+down_revision = "0012"
 
 KEY = ("source", "customer_id", "query_name", "logical_date")
 LANES = ("fresh", "retry", "refresh", "backfill")
