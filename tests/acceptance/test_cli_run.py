@@ -89,7 +89,8 @@ def test_some_published_is_3_and_says_what_is_not_and_why(tmp_path: Path) -> Non
     assert which == "    demo/c2/campaign_daily/2026-01-01, demo/c2/campaign_daily/2026-01-02"
     assert rejected.split()[:3] == ["demo/c1/campaign_daily/2026-01-02", "validate", "rejected"]
     assert "no JSON object" in rejected
-    assert "next: sealbook run demo/c2/campaign_daily/2026-01-01" in ran.said
+    both = "demo/c2/campaign_daily/2026-01-01 demo/c2/campaign_daily/2026-01-02"
+    assert f"next: sealbook run {both}" in ran.said
 
 
 def test_many_with_one_reason_are_one_line_and_a_few_names(tmp_path: Path) -> None:

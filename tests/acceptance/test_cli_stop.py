@@ -52,6 +52,17 @@ def test_while_partitions_are_fetched(tmp_path: Path, number: signal.Signals) ->
     check_all_published(book)
 
 
+def test_while_java_hangs(tmp_path: Path) -> None:
+    """Nobody waits for its answer, and it does not get more than a few seconds to end by itself."""
+    book = write_book(tmp_path, latency_seconds=0.3)
+    store = RawStore.open(str(book / "raw"))
+    with started(book, "run", *DAYS) as command:
+        command.wait_until(lambda: any(True for _ in store.sealed()))
+        command.suspend(is_java)
+        command.stop(signal.SIGTERM).check(book)
+    check_all_published(book)
+
+
 @pytest.mark.parametrize(("stage", "number"), [("validate", signal.SIGTERM), ("load", signal.SIGINT)])
 def test_while_payloads_are_read(tmp_path: Path, stage: str, number: signal.Signals) -> None:
     book = write_book(tmp_path)

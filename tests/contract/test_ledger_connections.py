@@ -22,6 +22,7 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, event, make_url
 
+from sealbook import stopping
 from sealbook.errors import (
     ConfigError,
     Conflict,
@@ -437,6 +438,7 @@ def test_a_signal_stops_the_wait_for_sqlites_lock(tmp_path: Path, monkeypatch: p
         writer.execute("BEGIN IMMEDIATE")
         monkeypatch.setattr(connecting, "SQLITE_BUSY_SECONDS", 60)
         monkeypatch.setattr(connecting, "_begin_immediate", try_to_begin)
+        monkeypatch.setattr(stopping, "_outliving", [])  # such as the Java of other tests
         with stoppable() as stop, pytest.raises(Stopped):
             ledger.judge([accept(KEY)])
         assert stop.exit_code == 143

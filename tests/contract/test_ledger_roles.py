@@ -18,6 +18,7 @@ from sealbook.errors import InvalidInput, NotMigrated, Permanent
 from sealbook.ledger import Ledger, grant_roles, open_ledger
 from sealbook.ledger.roles import RIGHTS
 from sealbook.model import RunEvent, Status
+from sealbook.model.alerts import Alert, AlertKind
 from sealbook.model.failures import ErrorClass
 from sealbook.model.partition_events import (
     PartitionCancelled,
@@ -54,7 +55,7 @@ class Granted:
         with psycopg.connect(self.url) as connection:
             return {
                 table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4, 5".encode()).fetchall()
-                for table in ("partition_state", "attempt", "override_log")
+                for table in ("partition_state", "attempt", "override_log", "alert", "alert_notice")
             }
 
 
@@ -96,8 +97,18 @@ CALLS: dict[str, Callable[[Ledger], object]] = {
     "judge a new key": lambda ledger: ledger.judge([accept(KEY, 1), reject(OTHER, 9)]),
     "requeue": lambda ledger: ledger.requeue([OTHER], **WHO),
     "rollback": lambda ledger: ledger.rollback(KEY, run_id(1), **WHO),
+    "raise an alert": lambda ledger: raise_alert(ledger),
 }
-MAY_CALL = {"validator": {"judge", "judge a new key"}, "control": {"requeue", "rollback"}}
+MAY_CALL = {"validator": {"judge", "judge a new key"}, "control": {"requeue", "rollback", "raise an alert"}}
+
+
+def raise_alert(ledger: Ledger) -> None:
+    """Do all that a turn does: raise, send, resolve."""
+    told = Alert(AlertKind.LATE, str(KEY), None, "late", "sealbook explain")
+    with ledger.alerts.turn() as turn:
+        turn.record([told])
+        turn.mark_sent(turn.waiting(1))
+        turn.record([])
 
 
 def test_what_each_role_may_call(granted: Granted) -> None:

@@ -40,6 +40,12 @@ class Command:
         """Wait until it has started a process with such a command line."""
         self.wait_until(lambda: any(has(each) for each in map(_command_line, self.all())))
 
+    def suspend(self, has: Callable[[list[str]], bool]) -> None:
+        """Have a process that it started do nothing any more."""
+        for each in self.all():
+            if has(_command_line(each)):
+                each.suspend()
+
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait until something is so; that the command ends before it is a failure."""
         deadline = time.monotonic() + LONGEST_WAIT_SECONDS

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sealbook.config import accounts, catalogue, load_settings, loading, policies
+from sealbook.config import accounts, alerts, catalogue, load_settings, loading, policies
 from tests.support.books import write_book
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "configuration.md").read_text()
@@ -24,6 +24,7 @@ PLACES: dict[type[msgspec.Struct], str] = {
     loading.LimitsSection: "sources.NAME.limits",
     loading.SparkSection: "spark",
     loading.RetentionSection: "retention",
+    alerts.AlertsSection: "alerts",
     catalogue.CatalogueFile: "catalogue",
     catalogue.QuerySection: "queries.NAME",
     policies.UpstreamSection: "queries.NAME.upstreams",
@@ -47,7 +48,7 @@ def shown_default(field: msgspec.structs.FieldInfo) -> str:
 def test_every_struct_has_its_section() -> None:
     structs = {
         value
-        for module in (loading, accounts, policies, catalogue)
+        for module in (loading, accounts, policies, alerts, catalogue)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, msgspec.Struct)
     }

@@ -9,10 +9,17 @@ import threading
 
 import pytest
 
+from sealbook import stopping
 from sealbook.stopping import Stopped, stoppable, uninterrupted
 from tests.support.cli import interruptible
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+
+
+@pytest.fixture(autouse=True)
+def _spared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the signals of these tests not end the Java of other tests in this process."""
+    monkeypatch.setattr(stopping, "_outliving", [])
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sealbook.book.checks import check_columns, check_raw, check_warehouse
 from sealbook.book.reader import BookReader, Readable
-from sealbook.errors import InvalidInput
+from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.keys import check_key
 from sealbook.model.selection import Selection
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sealbook.load.loader import LoadPlan
     from sealbook.load.results import Loaded, LoadOutcome
     from sealbook.model import PartitionKey, RunId
+    from sealbook.model.alerts import Alert
     from sealbook.pipeline import Pipeline, RunOutcome, StageBatch
     from sealbook.validate.plan import ValidatePlan, Which
     from sealbook.validate.results import Result, ValidateOutcome
@@ -235,12 +236,41 @@ class Book(Readable):
         )
         if not dry_run:
             self.ledger.runs.end_runs([done.from_run_id])  # it may have waited to be loaded
-            self.ledger.run_store.projector().catch_up()
+            self.ledger.projector().catch_up()
         return done
 
     def catch_up(self) -> None:
         """Take the log into what runs and status are read from."""
         self.ledger.projector().catch_up()
+
+    def sweep(self, selection: Selection = EVERYTHING) -> int:
+        """Write down what is stale of the partitions that are chosen; return how many rows that changed."""
+        self.catch_up()
+        return self.ledger.sweeper.sweep(self.expectations(), selection)
+
+    def alerts(self, selection: Selection = EVERYTHING) -> list[Alert]:
+        """Return what somebody should look at now; nothing is sent."""
+        from sealbook.status.alerting import find_alerts
+
+        lags = self.ledger.projector().lags()  # before they are caught up with
+        self.catch_up()
+        return find_alerts(self._reads.statuses, self.expectations(), lags, selection)
+
+    def send_alerts(self) -> tuple[list[Alert], int]:
+        """Tell who is configured of what is new or over, each once; return all alerts, and what was sent."""
+        from sealbook.status.alerting import send_notices
+        from sealbook.status.receivers import receiver_of
+
+        if self.settings.alerts is None:
+            raise ConfigError(
+                "nobody is configured to be told of alerts",
+                remedy="Give `alerts` a command or a url in sealbook.yaml.",
+            )
+        receiver = receiver_of(self.settings.alerts, self.settings.root)
+        with self.ledger.alerts.turn() as turn:
+            found = self.alerts()
+            turn.record(found)
+            return found, send_notices(turn, receiver)
 
     def close(self) -> None:
         """Close what was opened; the book opens it again when asked to."""

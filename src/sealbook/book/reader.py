@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from sealbook.book.statuses import StatusReads
 from sealbook.config import Settings, SourceSettings, check_selection, find_query
 from sealbook.model.selection import Selection
 
@@ -21,24 +22,15 @@ if TYPE_CHECKING:
     from sealbook.ledger import LedgerReader
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
-    from sealbook.model.universe import Universe
     from sealbook.raw import RawReader
     from sealbook.read.plan import ReadPlan
 
 
-class Readable(ABC):
+class Readable(StatusReads):
     """What both sides of a book have: settings, raw partitions, Spark, and what is published."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-
-    @property
-    @abstractmethod
-    def _reads(self) -> LedgerReader: ...
-
-    @abstractmethod
-    def catch_up(self) -> None:
-        """Take the log into what status is read from."""
 
     @abstractmethod
     def close(self) -> None:
@@ -150,12 +142,6 @@ class Readable(ABC):
         )
         asset = AssetName(query.source, query.name)
         return list(coverage_of(self._reads, self.universe(), asset, chosen, strict=strict, cut=cut))
-
-    def universe(self) -> Universe:
-        """Return which partitions there should be (R-PST-6)."""
-        from sealbook.status.universe import universe_of
-
-        return universe_of(self.settings.sources, self._reads.statuses.first_known())
 
     def _recorded_sources(self) -> dict[str, SourceSettings]:
         """Return the sources with the contracts by which accepted runs are read (R-WH-7)."""

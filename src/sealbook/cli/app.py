@@ -22,6 +22,8 @@ MODULES = {
     "validate": "sealbook.cli.validate",
     "load": "sealbook.cli.load",
     "warehouse": "sealbook.cli.warehouse",
+    "status": "sealbook.cli.status",
+    "explain": "sealbook.cli.explain",
     "coverage": "sealbook.cli.coverage",
     "sql": "sealbook.cli.sql",
     "contract": "sealbook.cli.contract",

@@ -42,7 +42,7 @@ def project(
 ) -> None:
     """Catch up with the log. Commands that append do so themselves; this is for where several machines do."""
     with open_book(ctx) as book:
-        projector = book.ledger.run_store.projector()
+        projector = book.ledger.projector()
         if rebuild:
             projector.rebuild()
             message("Projected everything anew.")
@@ -57,7 +57,7 @@ def project(
 def lag(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
     """Show how far the snapshots are behind the log; over 5 seconds, the alert PROJECTOR_LAG_HIGH."""
     with open_book(ctx) as book:
-        measured = book.ledger.run_store.projector().lag()
+        measured = book.ledger.projector().lag()
     if form is Format.JSON:
         show_json([{**asdict(measured), "alert": measured.alert}])
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +20,7 @@ from sealbook.cli.options import (
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.table import Column, cell, print_table
-from sealbook.errors import NotFound
+from sealbook.errors import InvalidInput, NotFound
 from sealbook.model.keys import AHEAD_REMEDY, is_ahead, why_ahead
 from sealbook.model.spans import parse_span
 from sealbook.model.words import counted
@@ -28,7 +28,7 @@ from sealbook.model.words import counted
 if TYPE_CHECKING:
     from sealbook.book import BookReader
     from sealbook.model.selection import Selection
-    from sealbook.raw import Leftover, RawMetadata
+    from sealbook.raw import Leftover, RawMetadata, SealedPartition
 
 app = typer.Typer(help="What is sealed, and what is in it.", no_args_is_help=True)
 
@@ -48,6 +48,7 @@ _SHOW_EXAMPLES = """
 [bold]Examples[/bold]
   sealbook raw show google_ads/1234567890/campaign_daily/2026-01-01
   sealbook raw show google_ads/1234567890/campaign_daily/2026-01-01 --rows 50 --format json
+  sealbook raw show google_ads/1234567890/campaign_daily/2026-01-01 --lines 21,22
 """
 
 
@@ -112,26 +113,52 @@ def show_(
     key: KeyArgument,
     run_id: RunIdOption = None,
     rows: Annotated[int, typer.Option(metavar="N", min=0, help="How many rows to show.")] = 10,
+    listed: Annotated[
+        str | None,
+        typer.Option(
+            "--lines",
+            metavar="N,N,…",
+            help="Show these lines of the payload instead, by their numbers from 1.",
+        ),
+    ] = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show what a partition's seal says, and its first rows; of its newest run, or of --run-id."""
+    numbers = None if listed is None else _line_numbers(listed)
     with open_book(ctx) as book:
         runs = book.raw.runs(key)
         if not runs:
             raise NotFound(f"{key} has no sealed run", remedy="`sealbook raw list` shows what is sealed.")
         partition = book.raw.read(key, run_id or runs[-1])
-        lines = list(islice(partition.lines(), rows))
+        lines = dict(_lines(partition, numbers or range(1, rows + 1)))
     if form is Format.JSON:
-        show_json([{**_fields(partition.metadata), "rows": [_row(line) for line in lines]}])
+        told = {} if numbers is None else {"lines": list(lines)}
+        show_json([{**_fields(partition.metadata), **told, "rows": list(map(_row, lines.values()))}])
         return
     for name, value in _fields(partition.metadata).items():
         typer.echo(f"{name:<16}{'' if value is None else value}")
     typer.echo()
-    for line in lines:
-        typer.echo(cell(line.decode("utf-8", "backslashreplace")))
+    for number, line in lines.items():
+        label = "" if numbers is None else f"line {number}: "
+        typer.echo(label + cell(line.decode("utf-8", "backslashreplace")))
     others = [str(run) for run in runs if run != partition.metadata.run_id]
     if others:
         message(f"Other sealed runs: {', '.join(others)}")
+
+
+def _line_numbers(text: str) -> tuple[int, ...]:
+    numbers = [int(each) if each.isascii() and each.isdigit() else 0 for each in text.split(",")]
+    if not all(numbers):
+        raise InvalidInput.of("lines", text, "numbers from 1, with commas between them")
+    return tuple(sorted(set(numbers)))
+
+
+def _lines(partition: SealedPartition, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of these numbers, which ascend; no more of the payload is read than that needs."""
+    wanted = set(numbers)
+    for number, line in enumerate(islice(partition.lines(), max(wanted, default=0)), start=1):
+        if number in wanted:
+            yield number, line
 
 
 def _print_seals(seals: Iterable[RawMetadata]) -> None:

@@ -159,4 +159,7 @@ def _next(summary: RunSummary, worst: NotPublished, command_to_go_on: str) -> st
         return f"sealbook state history {worst.key}"
     if not summary.status.final:
         return command_to_go_on
-    return "sealbook load" if worst.stage is Stage.LOAD else f"sealbook run {worst.key}"
+    if worst.stage is Stage.LOAD:
+        return "sealbook load"
+    alike = [str(each.key) for each in summary.worst_first if each.stage is worst.stage]
+    return f"sealbook run {' '.join(alike[:_SHOWN])}"

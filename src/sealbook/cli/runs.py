@@ -47,7 +47,7 @@ def list_(
     from sealbook.views.runs import list_runs
 
     with open_book(ctx) as book:
-        book.ledger.run_store.projector().catch_up()
+        book.ledger.projector().catch_up()
         found = list_runs(book.ledger.reader.run_store, limit)
     if form is Format.JSON:
         show_json(each.to_dict() for each in found)
@@ -71,7 +71,7 @@ def cancel(
     who = actor or user_name()
     with open_book(ctx) as book:
         left = book.ledger.runs.cancel_run(run_id, actor=who, reason=reason)
-        book.ledger.run_store.projector().catch_up()
+        book.ledger.projector().catch_up()
     message(f"Run {run_id} is cancelled: {counted(left, 'partition')} will not be done.")
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from sealbook.config.accounts import Customer, read_accounts, read_days
+from sealbook.config.alerts import AlertsSection, alert_settings
 from sealbook.config.catalogue import load_catalogue
 from sealbook.config.documents import Place, convert, error_in, read_document
 from sealbook.config.policies import FreshnessSection, read_freshness
@@ -84,6 +85,7 @@ class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sources: dict[str, Any] = {}
     spark: SparkSection = SparkSection()
     retention: RetentionSection = RetentionSection()
+    alerts: AlertsSection | None = None
 
 
 def find_settings(path: str | os.PathLike[str] | None = None) -> Path:
@@ -135,6 +137,7 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
             settings.spark.class_archive,
         ),
         retention=_retention(settings.retention, root, top / "retention", {raw, warehouse}),
+        alerts=alert_settings(settings.alerts, top / "alerts"),
         tenant=settings.tenant,
         workspace=settings.workspace,
     )

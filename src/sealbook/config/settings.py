@@ -85,6 +85,15 @@ class RetentionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertSettings:
+    """Who is told of alerts: a command, on its standard input, or an address, by a POST."""
+
+    command: tuple[str, ...] | None = None
+    url: str | None = field(default=None, repr=False)  # both may hold secrets
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """A whole `sealbook.yaml`. Folders are absolute paths; other places are URLs."""
 
@@ -97,12 +106,14 @@ class Settings:
     retention: RetentionSettings = RetentionSettings()
     tenant: str = DEFAULT
     workspace: str = DEFAULT
+    alerts: AlertSettings | None = None
+    """None: nobody is told."""
     file: Path | None = None
     """Where all this was read, for errors found later."""
 
     @property
     def scope(self) -> Scope:
-        """Whose partitions the book is of."""
+        """Whose runs, partitions and alerts are the book's own, of those in its ledger."""
         return Scope(self.tenant, self.workspace)
 
 
@@ -148,7 +159,7 @@ def check_selection(
         if unknown:
             raise ConfigError(
                 f"no {what} {', '.join(unknown)} is configured",
-                remedy=f"Configured are {_some(known)}; to have another, add it there.",
+                remedy=f"Configured are {_some(known)}; to have another, configure it.",
             )
 
 

@@ -25,7 +25,7 @@ def ledger_url(text: str, root: Path, place: Place) -> str:
     if kind == "sqlite":
         path = rest.removeprefix("/")
         if path == rest or path.endswith("/") or path in ("", ":memory:") or "?" in path or "\0" in path:
-            raise place.error("the SQLite URL names no file", remedy=remedy)
+            raise place.error("the SQLite URL names no file after three slashes", remedy=remedy)
         return f"sqlite:///{root / path}"
     if kind not in ("postgresql", "postgresql+psycopg"):
         raise place.error(f"ledgers of kind {kind!r} are not supported", remedy=remedy)

@@ -10,6 +10,7 @@ from typing import Self
 from sealbook.clock import Clock
 from sealbook.errors import SealbookError
 from sealbook.ledger import roles
+from sealbook.ledger.alerts import AlertWriter
 from sealbook.ledger.contracts import ContractWriter
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.clock import LedgerClock
@@ -22,7 +23,7 @@ from sealbook.ledger.rollbacks import RollbackWriter
 from sealbook.ledger.runs import RunWriter
 from sealbook.ledger.states.overrides import OverrideWriter, RequeueResult
 from sealbook.ledger.states.verdicts import VerdictWriter
-from sealbook.ledger.status import PartitionStatuses
+from sealbook.ledger.status import PartitionStatuses, StatusSweeper
 from sealbook.model import PartitionKey, PartitionState, RunId, Verdict
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
@@ -51,8 +52,10 @@ class Ledger:
         self.rollbacks = RollbackWriter(database, clock)
         self.pointers = Pointers(database, clock)
         self.run_store = SqlRunStore(database, clock)
-        self.runs = RunWriter(database, clock)
+        self.runs = RunWriter(database, clock, scope)
         self.contracts = ContractWriter(database, clock)
+        self.alerts = AlertWriter(database, clock, scope)
+        self.sweeper = StatusSweeper(database, clock, scope)
         self.state = self.reader.state
         self.states = self.reader.states
         self.status_counts = self.reader.status_counts

@@ -14,8 +14,10 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events.reader import RunStoreReader
 from sealbook.ledger.partition_log import PartitionLog
 from sealbook.ledger.pointers import PointerReader
+from sealbook.ledger.run_partitions import run_partitions
 from sealbook.ledger.states.reader import StateReader
 from sealbook.ledger.status import StatusReader
+from sealbook.model import PartitionKey
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
 
@@ -36,6 +38,12 @@ class LedgerReader(StateReader):
         self.run_store = RunStoreReader(database)
         self.contracts = ContractReader(database)
         self.partition_log = PartitionLog(database)
+
+    def left_of(self, run_id: str) -> list[PartitionKey]:
+        """Return the partitions that a run set out to do and that have not ended in it."""
+        with self._database.read() as connection:
+            found = run_partitions(connection, run_id)
+        return [key for key, each in found.items() if not each.progress.ended]
 
     def now(self) -> datetime:
         """Return the time by the ledger's clock."""

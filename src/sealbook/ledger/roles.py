@@ -28,12 +28,17 @@ _READ = {
         "run_snapshot",
         "contract",
         "contract_in_force",
+        "status_series",
+        "partition_status",
+        "run_scope",
         "pointer",
         "load_record",
         "cut",
         "removal",
         "authority_change",
         "warehouse_version",
+        "alert",
+        "alert_notice",
         "lease",
     )
 }
@@ -45,6 +50,9 @@ _APPEND = _READ | {
     "newest_run": ["SELECT", "UPDATE (run_id)"],
     "projection": ["SELECT", "INSERT", "UPDATE"],
     "run_snapshot": ["SELECT", "INSERT", "UPDATE"],
+    "status_series": ["SELECT", "INSERT"],
+    "partition_status": ["SELECT", "INSERT", "UPDATE"],
+    "run_scope": ["SELECT", "INSERT"],
 }
 
 RIGHTS: dict[str, dict[str, list[str]]] = {
@@ -77,8 +85,12 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
         "pointer": ["SELECT", "INSERT", "UPDATE (valid_to, closed_at)"],  # a rollback takes effect at once
         "warehouse_version": ["SELECT", "UPDATE (version, changed_at)"],
         "retired_run": ["SELECT", "INSERT"],
+        "alert": ["SELECT", "INSERT", "UPDATE (resolved_at)"],
+        "alert_notice": ["SELECT", "INSERT", "UPDATE (sent_at)"],
         "projection": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "run_snapshot": ["SELECT", "INSERT", "UPDATE", "DELETE"],
+        "status_series": ["SELECT", "INSERT", "DELETE"],
+        "partition_status": ["SELECT", "INSERT", "UPDATE", "DELETE"],
     },
 }
 """What each role may do, by table or function. Nobody may rewrite an attempt or a log, or delete from one.

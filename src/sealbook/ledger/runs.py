@@ -2,49 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any
 
-from sqlalchemy import Connection, Select, case, func, or_, select, update
+from sqlalchemy import Connection, func, select, update
 from ulid import ULID
 
 from sealbook.errors import IllegalMove, InvalidInput, NotFound
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
-from sealbook.ledger.db.queries import same
-from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.events.append import append, append_new, lock_runs
 from sealbook.ledger.events.facts import counted_once
-from sealbook.ledger.events.packing import unpack
 from sealbook.ledger.events.replay import replay
 from sealbook.ledger.events.retention import beginning
-from sealbook.ledger.events.rows import of_run, read_events
+from sealbook.ledger.events.rows import read_events
 from sealbook.ledger.events.snapshots import ended_runs, read_projected
-from sealbook.ledger.events.tables import newest_run, run_event, run_head
-from sealbook.ledger.states.holds import HOLDS
-from sealbook.ledger.states.selecting import conditions
-from sealbook.ledger.states.tables import partition_state
+from sealbook.ledger.events.tables import newest_run, run_head
+from sealbook.ledger.run_partitions import PLANNED, run_partitions
+from sealbook.ledger.status.scopes import claim_runs
 from sealbook.model import (
-    EventType,
-    PartitionKey,
     RunEvent,
     RunId,
     RunSnapshot,
     RunStatus,
-    Status,
     StepStatus,
 )
 from sealbook.model.keys import newest_run_prefix, refuse_ahead
 from sealbook.model.partition_events import (
-    FACT_TYPES,
     PartitionCancelled,
     PartitionFailed,
     PartitionSealed,
     Stage,
 )
-from sealbook.model.run_end import RunPartition, run_end
+from sealbook.model.run_end import run_end
+from sealbook.model.scope import DEFAULT_SCOPE, Scope
 from sealbook.model.selection import Selection
 from sealbook.model.step_events import (
     run_ended,
@@ -56,16 +48,14 @@ from sealbook.model.step_events import (
 )
 from sealbook.model.verdict import check_text
 
-PLANNED = "planned"
-"""The member of an `extract` step's data that says what the step set out to do, as selections."""
-
 
 class RunWriter:
     """The port of whoever carries runs out."""
 
-    def __init__(self, database: Database, clock: LedgerClock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, scope: Scope = DEFAULT_SCOPE) -> None:
         self._database = database
         self._clock = clock
+        self._scope = scope
 
     def open_run(self) -> RunId:
         """Open a run, and return its id: that of this moment, or just past the newest known one (R-RUN-2)."""
@@ -77,6 +67,7 @@ class RunWriter:
             made = max([ULID.from_datetime(at), *newer])
             run_id = RunId(str(made))
             connection.execute(update(newest_run).values(run_id=run_id))
+            claim_runs(connection, [run_id], self._scope)
             append_new(connection, [run_queued(run_id)], at)
             return run_id
 
@@ -100,6 +91,8 @@ class RunWriter:
             events: list[RunEvent] = []
             for run in wanted:
                 snapshot = _snapshot(connection, run)
+                if snapshot.last_event_seq == 0:  # of an id that nobody has opened
+                    claim_runs(connection, [run], self._scope)
                 if snapshot.status.final:
                     continue
                 attempts[run] = snapshot.next_attempt(stage)
@@ -164,7 +157,7 @@ class RunWriter:
             attempts = sum(len(step.attempts) for step in snapshot.steps.values())
             if snapshot.status.final or attempts > 1:
                 return None
-            status = run_end(_partitions(connection, run_id).values(), never_began=True)
+            status = run_end(run_partitions(connection, run_id).values(), never_began=True)
             if status is not None:
                 ended = [*_open_steps(snapshot, error), run_ended(run_id, status, error=error)]
                 append_new(connection, ended, self._clock.now(connection))
@@ -186,7 +179,7 @@ class RunWriter:
                 raise IllegalMove(f"run {run_id} has ended already: {snapshot.status}")
             left = [
                 PartitionCancelled(key=key, run_id=run_id, actor=actor, reason=reason).to_event()
-                for key, each in _partitions(connection, run_id).items()
+                for key, each in run_partitions(connection, run_id).items()
                 if not each.progress.ended
             ]
             error = f"stopped by {actor}: {reason}"
@@ -201,7 +194,7 @@ class RunWriter:
         snapshot = _snapshot(connection, run_id)
         if snapshot.status.final:
             return None
-        status = run_end(_partitions(connection, run_id).values())
+        status = run_end(run_partitions(connection, run_id).values())
         if status is not None:
             error = "nothing of it was accepted" if status is RunStatus.FAILED else None
             left_open = _open_steps(snapshot, "the run ended without it: others did what it set out to do")
@@ -246,62 +239,3 @@ def _snapshot(connection: Connection, run_id: str) -> RunSnapshot:
     projected = read_projected(connection, run_id)
     base = projected.snapshot if projected and not projected.stale else beginning(connection, run_id)
     return replay(partial(read_events, connection), base).snapshot
-
-
-def _partitions(connection: Connection, run_id: RunId) -> dict[PartitionKey, RunPartition]:
-    """Return what a run set out to do, and what the log says of each partition so far."""
-    partitions = {key: RunPartition() for key in _planned(connection, run_id)}
-    for text, event_type, data in connection.execute(_facts(run_id)):
-        key = PartitionKey.parse(text)
-        members = None if data is None else unpack(data, run_id, text)
-        outcome = members.get("outcome") if isinstance(members, dict) else None
-        partitions.setdefault(key, RunPartition()).take(event_type, outcome)
-    waiting = [key for key, each in partitions.items() if not each.progress.ended]
-    for key in _superseded(connection, run_id, waiting):
-        partitions[key].supersede()
-    return partitions
-
-
-def _planned(connection: Connection, run_id: RunId) -> Iterator[PartitionKey]:
-    query = select(run_event.c.event_data, run_event.c.partition).where(
-        of_run(run_id),
-        run_event.c.event_type == EventType.STEP_STARTED.value,
-        run_event.c.step_id == Stage.EXTRACT.value,
-    )
-    for data, partition in connection.execute(query):
-        members = unpack(data, run_id, partition)
-        # Another engine may have a step of this name, and say of it whatever it likes.
-        for planned in members.get(PLANNED, ()) if isinstance(members, dict) else ():
-            yield from Selection.from_dict(planned).expand()
-
-
-def _facts(run_id: RunId) -> Select[Any]:
-    """Select what the end of a run depends on, and no more: a run may have hundreds of thousands of facts."""
-    judged = run_event.c.event_type == EventType.PARTITION_JUDGED.value
-    return (
-        select(run_event.c.partition, run_event.c.event_type, case((judged, run_event.c.event_data)))
-        .where(of_run(run_id), run_event.c.event_type.in_(FACT_TYPES))
-        .where(run_event.c.partition.is_not(None))
-        .order_by(run_event.c.run_seq)
-    )
-
-
-def _superseded(
-    connection: Connection, run_id: RunId, waiting: Collection[PartitionKey]
-) -> Iterator[PartitionKey]:
-    """Return those of some partitions in which another run than this one has authority, and keeps it."""
-    if not waiting:
-        return
-    holds = HOLDS.subquery("holds")
-    query = (
-        select(*(partition_state.c[name] for name in KEY))
-        .outerjoin(holds, same(holds, partition_state))
-        .where(
-            *conditions(connection.dialect.name, partition_state, Selection(keys=waiting)),
-            partition_state.c.status == Status.SUCCESS.value,
-            partition_state.c.current_run_id != run_id,
-            or_(partition_state.c.current_run_id > run_id, holds.c.newest_run_id >= run_id),
-        )
-    )
-    for row in connection.execute(query):
-        yield PartitionKey(*row)

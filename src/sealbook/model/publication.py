@@ -332,6 +332,17 @@ class Coverage(NamedTuple):
         return self._replace(why=why, last_failure=failure)
 
 
+class Change(StrEnum):
+    """How what is published of a partition differs from what was."""
+
+    WITHDRAWN = "withdrawn"
+    """It cannot be read any more."""
+    REPLACED = "replaced"
+    RESTORED = "restored"
+    """It can be read again, after it could not."""
+    FIRST_PUBLISHED = "first_published"
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A field in which a pointer does not mirror the state of its partition.

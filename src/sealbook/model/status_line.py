@@ -62,6 +62,7 @@ class StatusFilter:
     failed: bool = False
     """The last attempt failed."""
     missing: bool = False
+    late: bool = False
     attention: bool = False
     """It is expected, and not simply materialized: what is not due yet is left out."""
 
@@ -73,7 +74,8 @@ class StatusFilter:
     @property
     def takes_missing(self) -> bool:
         """Whether partitions are taken that are due and that nobody ever touched."""
-        return self.is_all or self.missing or self.attention or Display.NEVER_MATERIALIZED in self.displays
+        asked = self.is_all or self.missing or self.late or self.attention
+        return asked or Display.NEVER_MATERIALIZED in self.displays
 
     def takes(self, line: StatusLine) -> bool:
         """Say whether a line is asked for."""
@@ -83,6 +85,7 @@ class StatusFilter:
             or (self.stale and bool(line.stale_reasons))
             or (self.failed and line.last_attempt_outcome is AttemptOutcome.FAILED)
             or (self.missing and line.missing)
+            or (self.late and line.late)
             or (self.attention and needs_attention(line))
         )
 
@@ -95,6 +98,15 @@ def needs_attention(line: StatusLine) -> bool:
     if not line.expected or line.display is Display.MATERIALIZED:
         return False
     return line.due or line.display is not Display.NEVER_MATERIALIZED
+
+
+class DayCells(NamedTuple):
+    """A letter for each day of a span, of one customer and query; a blank where nothing is expected."""
+
+    source: str
+    customer_id: str
+    query_name: str
+    letters: str
 
 
 class QueryCounts(NamedTuple):

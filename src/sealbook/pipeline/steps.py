@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ulid import ULID
 
 from sealbook.ledger import Ledger
-from sealbook.ledger.events import Projector
+from sealbook.ledger.events import Projectors
 from sealbook.model import RunId
 from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage
 from sealbook.model.selection import Selection
@@ -24,14 +24,14 @@ class Steps:
     fallback: str
     """Tells facts about partitions of ended runs apart from those of earlier commands."""
     _ledger: Ledger = field(repr=False)
-    _projector: Projector = field(repr=False)
+    _projector: Projectors = field(repr=False)
 
     def attempt(self, run_id: RunId) -> str:
         """Return what a fact of this step names as its attempt."""
         return str(self.attempts.get(run_id, self.fallback))
 
     def record(self, facts: Iterable[PartitionSealed | PartitionFailed] = ()) -> None:
-        """Append facts, and take into the projection what has happened, so that it is never far behind."""
+        """Append facts, and take what has happened into the projections, which are never far behind then."""
         self._ledger.runs.tell(facts)
         self._projector.catch_up()
 
@@ -53,10 +53,10 @@ def steps_of(
     """Begin a step of each run, and end it with the block: completed, or failed if that broke off.
 
     Then the runs that have nothing left to do are ended, and others that the block may have `concerned`. The
-    projection is caught up as it goes, so that `sealbook runs` is right without a daemon.
+    projections are caught up as it goes, so that runs and status are right without a daemon.
     """
     open_attempts: Mapping[RunId, int] = {}
-    steps = Steps(open_attempts, str(ULID()), ledger, ledger.run_store.projector())
+    steps = Steps(open_attempts, str(ULID()), ledger, ledger.projector())
     try:
         # A stop may come at any moment: none of these is left half done.
         with uninterrupted():

@@ -62,8 +62,8 @@ def column_errors(recorded: ContractReader, query: Query) -> Iterator[ConfigErro
             query,
             (version, "columns"),
             f"runs were accepted under schema_version {version!r} with other columns: {changes}",
-            remedy="Put the columns back, and give the new ones a schema_version of their own. Rules can be"
-            " changed without one.",
+            remedy="Put them back. Other columns, or another primary_key, need a schema_version of their own,"
+            " and days that are fetched under it; rules can be changed without one.",
         )
 
 

@@ -65,6 +65,14 @@ class Resyncing(Protocol):
         """Put what a stale run's whole log says in place; False if the log does not say enough yet."""
 
 
+@runtime_checkable
+class Inheriting(Protocol):
+    """What a projection can do besides, if its rows outlive the events that they were made of (R-EVT-5)."""
+
+    def inherit(self, connection: Connection, before: int, after: int) -> None:
+        """Take over from the projection that was read so far what the log does not have any more."""
+
+
 class Projector:
     """Takes a feed into a projection. Several of the same projection may run; one at a time does the work."""
 
@@ -236,7 +244,10 @@ class Projector:
         reached = max(state.position, ahead)
 
         def work(connection: Connection) -> bool:
+            before = projections.find(connection, state.name)
             swapped = self._claim(connection, state.lease) and projections.swap(connection, state, reached)
+            if swapped and before is not None and isinstance(self._projection, Inheriting):
+                self._projection.inherit(connection, before.id, state.id)
             if swapped:
                 self._release(connection)
             return swapped

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, and_, false, not_, select, type_coerce
@@ -17,6 +17,7 @@ from sealbook.errors import NotFound
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import at_key, same, stream
 from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.pointers.changes import count_changes
 from sealbook.ledger.pointers.conditions import AT_CUT, CURRENT, READABLE, WITHDRAWN
 from sealbook.ledger.pointers.coverage import covered, covered_at, every_partition, known, left_out_if_strict
 from sealbook.ledger.pointers.locations import loaded
@@ -26,7 +27,7 @@ from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.keys import check_key
-from sealbook.model.publication import Coverage, CoverageKind, Cut, Pointer, Published, Withdrawal
+from sealbook.model.publication import Change, Coverage, CoverageKind, Cut, Pointer, Published, Withdrawal
 from sealbook.model.selection import Selection
 
 _POINTED = [pointer.c[name] for name in (*KEY, "run_id", "schema_version")]
@@ -117,6 +118,19 @@ class PublishedReader:
         """Return all cuts, oldest first."""
         with self._database.read() as connection:
             return [Cut(*row) for row in connection.execute(select(cut).order_by(cut.c.version))]
+
+    def cut(self, token: str) -> Cut:
+        """Return the cut of a token; NotFound if there is none."""
+        with self._database.read() as connection:
+            row = connection.execute(select(cut).where(cut.c.token == token)).one_or_none()
+        if row is None:
+            raise unknown_cut(token)
+        return Cut(*row)
+
+    def changes(self, selection: Selection, since: datetime | Cut) -> dict[Change, int]:
+        """Count the partitions that are chosen by how what is published of them changed since."""
+        with self._database.read() as connection:
+            return count_changes(connection, selection, since)
 
     def _published_at(self, token: str, asked: list[ColumnElement[bool]]) -> Iterator[Published]:
         query = (

@@ -2,5 +2,6 @@
 
 from sealbook.ledger.status.projection import PartitionStatuses
 from sealbook.ledger.status.reader import StatusReader
+from sealbook.ledger.status.sweep import StatusSweeper
 
-__all__ = ["PartitionStatuses", "StatusReader"]
+__all__ = ["PartitionStatuses", "StatusReader", "StatusSweeper"]

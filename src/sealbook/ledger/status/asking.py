@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any, NamedTuple
 
 from sealbook.ledger.status.held import STRETCHES, Shape, series_table
 from sealbook.ledger.status.tables import day_number
 from sealbook.ledger.status.timeline import FOREVER, Stretch, stretches
+from sealbook.model import PartitionKey
 from sealbook.model.expectations import Expectations
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Asset, AssetName, Upstream
@@ -20,7 +21,8 @@ SeriesName = tuple[str, str, str]
 SeriesIds = Mapping[SeriesName, int]
 """The number of each series that has rows."""
 
-NO_SERIES = -1
+_NO_SERIES = -1
+_MOST_CUSTOMERS = 256
 
 Days = tuple[int, int]
 
@@ -97,6 +99,20 @@ class Asked:
             dialect, _days(dialect, profiles)
         )
 
+    def parts(self) -> Iterator[Asked]:
+        """Cut it by customers, into parts that grow: who needs but few lines looks at few customers."""
+        owners = sorted({each.name[:2] for each in self.series})
+        start, size = 0, 1
+        while start < len(owners):
+            chosen = {*owners[start : start + size]}
+            yield replace(self, series=[each for each in self.series if each.name[:2] in chosen])
+            start, size = start + size, min(2 * size, _MOST_CUSTOMERS)
+
+    def after(self, key: PartitionKey) -> Asked:
+        """Leave out customers that come before that of a key."""
+        owner = key.source, key.customer_id
+        return replace(self, series=[each for each in self.series if each.name[:2] >= owner])
+
     def expected(self, asset: AssetName, customer_id: str) -> Days | None:
         """Return the first and the last day that is expected of a customer's query."""
         universe = self.expectations.universe
@@ -140,7 +156,7 @@ class Asked:
         days = None if upstream is None else self.expected(upstream.asset, customer_id)
         if upstream is None or days is None:
             return (None, None, None)
-        return self.ids.get(_name(upstream.asset, customer_id), NO_SERIES), *days
+        return self.ids.get(_name(upstream.asset, customer_id), _NO_SERIES), *days
 
     def _asset(self, name: AssetName) -> Asset:
         return self.expectations.universe.assets.get(name) or Asset(name)

@@ -16,9 +16,15 @@ class GivenTable:
     def __init__(self, name: str, columns: Sequence[Column[Any]]) -> None:
         self._name = name
         self._columns = columns
+        self._tables: dict[str, CTE] = {}
 
     def table(self, dialect: str) -> CTE:
-        """Return the table."""
+        """Return the table, which is the same one wherever a statement names it."""
+        if dialect not in self._tables:
+            self._tables[dialect] = self._make(dialect)
+        return self._tables[dialect]
+
+    def _make(self, dialect: str) -> CTE:
         if dialect != "postgresql":
             rows = select(given_rows(dialect, self._columns, self._name))
             return rows.cte(self._name).prefix_with("MATERIALIZED")

@@ -14,7 +14,7 @@ from sealbook.ledger.states.tables import validator
 from sealbook.ledger.status.asking import Asked, Series
 from sealbook.ledger.status.gathering import Changes, gathered, in_spans
 from sealbook.ledger.status.held import DISPLAYS, FAILED, REASONS, Held, Shape, hold, row
-from sealbook.ledger.status.rows import row_version
+from sealbook.ledger.status.rows import StatusRow, row_version
 from sealbook.ledger.status.tables import day_of, time_of
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.display import Display
@@ -49,6 +49,24 @@ def missing_lines(connection: Connection, asked: Asked) -> Iterator[StatusLine]:
         for day in each.due:
             if day not in known:
                 yield untouched_line(_key(each, day), asked.expectations)
+
+
+def swept_rows(
+    connection: Connection, asked: Asked
+) -> Iterator[tuple[StatusRow, StaleCode | None, datetime | None]]:
+    """Yield the rows that are stale, or were when they were swept last, with the main reason and its time."""
+    names = {each.number: each.name for each in asked.series if each.number is not None}
+    if not names:
+        return
+    dialect = connection.dialect.name
+    changes = Changes(connection, asked)
+    parameters = asked.parameters(dialect) | gathered(connection, asked)
+    for found in connection.execute(_sweeping(dialect, asked.shape), parameters).all():
+        source, customer_id, query_name = names[found.series_id]
+        key = PartitionKey(source, customer_id, query_name, day_of(found.day))
+        main = next((code for code in REASONS if getattr(found, code)), None)
+        since = None if main is None else _since(key, main, found, asked.expectations, changes)
+        yield StatusRow(*found[: len(row)]), main, since
 
 
 def untouched_line(key: PartitionKey, expectations: Expectations) -> StatusLine:
@@ -100,7 +118,7 @@ def _query(dialect: str, shape: Shape, where: StatusFilter) -> Select[Any]:
             row.changed_at,
             row.changed_version,
             row.availability,
-            *(func.coalesce(each, false()).label(REASONS[place]) for place, each in enumerate(held.reasons)),
+            *_reasons(held),
             held.display.label("display"),
             held.upstream_changed_at.label("upstream_changed_at"),
             held.expected.label("expected"),
@@ -111,6 +129,19 @@ def _query(dialect: str, shape: Shape, where: StatusFilter) -> Select[Any]:
         .select_from(source)
         .where(_taken(held, where))
     )
+
+
+@cache
+def _sweeping(dialect: str, shape: Shape) -> Select[Any]:
+    held = hold(dialect, shape)
+    columns = (*row, *_reasons(held), held.upstream_changed_at.label("upstream_changed_at"))
+    changing = or_(held.stale, row.stale_reason.is_not(None))
+    return select(*columns).select_from(held.source).where(changing)
+
+
+def _reasons(held: Held) -> Iterator[ColumnElement[bool]]:
+    for code, reason in zip(REASONS, held.reasons, strict=True):
+        yield func.coalesce(reason, false()).label(code.value)
 
 
 def _taken(held: Held, where: StatusFilter) -> ColumnElement[bool]:
@@ -125,6 +156,8 @@ def _taken(held: Held, where: StatusFilter) -> ColumnElement[bool]:
         taken.append(held.stale)
     if where.failed:
         taken.append(FAILED)
+    if where.late:
+        taken.append(held.late)
     if where.attention:
         taken.append(and_(held.expected, held.display != good, or_(held.due, held.display != never)))
     return or_(*taken)

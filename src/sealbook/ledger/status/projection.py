@@ -16,10 +16,12 @@ from sqlalchemy import Connection, Executable, bindparam, delete, insert, select
 from sealbook.errors import InvalidInput
 from sealbook.ledger.db.bulk import encode_rows, given_rows, insert_rows, update_rows
 from sealbook.ledger.events.port import FeedEvent
-from sealbook.ledger.events.tables import projection, run_head
+from sealbook.ledger.events.tables import projection
 from sealbook.ledger.status.facts import Facts, read_facts
+from sealbook.ledger.status.inheriting import inherit
 from sealbook.ledger.status.rows import CHANGING, StatusRow, Told
-from sealbook.ledger.status.tables import SERIES, day_number, partition_status, run_scope, status_series
+from sealbook.ledger.status.scopes import runs_of
+from sealbook.ledger.status.tables import SERIES, day_number, partition_status, status_series
 from sealbook.model import PartitionKey
 from sealbook.model.partition_events import FACT_TYPES
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
@@ -52,6 +54,10 @@ class PartitionStatuses:
         current = read_facts(connection, rows)
         _write(connection, before, (_with(row, current[key]) for key, row in after.items()))
 
+    def inherit(self, connection: Connection, before: int, after: int) -> None:
+        """Take over what only rows that were read so far know: facts of runs that were retired."""
+        inherit(connection, before, after)
+
     def discard(self, connection: Connection) -> None:
         """Remove the rows of projections that are no more."""
         kept = select(projection.c.id)
@@ -63,7 +69,7 @@ class PartitionStatuses:
         """Return what is said of each partition in runs of the scope."""
         if not events:
             return {}
-        runs = _runs(connection, {each.event.run_id for each in events}, self._scope)
+        runs = runs_of(connection, {each.event.run_id for each in events}, self._scope)
         told: dict[str, list[Told]] = {}
         for each in events:
             run = runs.get(each.event.run_id)
@@ -93,17 +99,6 @@ def _with(row: StatusRow, facts: Facts) -> StatusRow:
     if (row.availability, row.validator_id) == facts:
         return row
     return replace(row, availability=facts.availability, validator_id=facts.validator_id)
-
-
-def _runs(connection: Connection, run_ids: Iterable[str], scope: Scope) -> dict[str, int]:
-    """Return the numbers of those of some runs that are of a scope."""
-    asked = encode_rows({"run_id": run_id} for run_id in run_ids)
-    rows = connection.execute(_numbers(connection.dialect.name), asked)
-    return {
-        run_id: number
-        for run_id, number, *named in rows
-        if (DEFAULT_SCOPE if named[0] is None else Scope(*named)) == scope
-    }
 
 
 def _series(
@@ -146,16 +141,6 @@ def _write(
         insert_rows(connection, partition_status, new)
     if changed:
         update_rows(connection, partition_status, changed, CHANGING)
-
-
-@cache
-def _numbers(dialect: str) -> Executable:
-    asked = given_rows(dialect, [run_head.c.run_id])
-    return (
-        select(run_head.c.run_id, run_head.c.number, run_scope.c.tenant_id, run_scope.c.workspace_id)
-        .join(asked, asked.c.run_id == run_head.c.run_id)
-        .outerjoin(run_scope, run_scope.c.run_id == run_head.c.run_id)
-    )
 
 
 @cache

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import astuple, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import astuple
 from datetime import date, datetime
 from functools import cache
 from itertools import islice
@@ -20,10 +20,13 @@ from sealbook.ledger.events.feed import measure_backlog
 from sealbook.ledger.events.lag import Lag
 from sealbook.ledger.events.tables import projection
 from sealbook.ledger.states.tables import validator
-from sealbook.ledger.status.asking import Asked, SeriesIds, ask
+from sealbook.ledger.status.asking import Asked, ask
+from sealbook.ledger.status.cells import cells_of
 from sealbook.ledger.status.counting import count
 from sealbook.ledger.status.lines import known_lines, missing_lines, untouched_line
 from sealbook.ledger.status.projection import projection_name
+from sealbook.ledger.status.ranking import Ranked, rank
+from sealbook.ledger.status.scopes import runs_of
 from sealbook.ledger.status.tables import (
     SERIES,
     day_number,
@@ -37,11 +40,10 @@ from sealbook.model.expectations import Expectations
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 from sealbook.model.selection import Selection
 from sealbook.model.staleness import StaleReason
-from sealbook.model.status_line import ALL, StatusCounts, StatusFilter, StatusLine
+from sealbook.model.status_line import ALL, DayCells, StatusCounts, StatusFilter, StatusLine
 from sealbook.model.universe import AssetName
 
 _EVERYTHING = Selection()
-_MOST_CUSTOMERS = 256
 
 
 class StatusReader:
@@ -53,6 +55,7 @@ class StatusReader:
     def __init__(self, database: Database, clock: LedgerClock, scope: Scope = DEFAULT_SCOPE) -> None:
         self._database = database
         self._clock = clock
+        self._scope = scope
         self._name = projection_name(scope)
 
     def line(self, key: PartitionKey, expectations: Expectations) -> StatusLine:
@@ -92,7 +95,34 @@ class StatusReader:
     def counts(self, expectations: Expectations, selection: Selection = _EVERYTHING) -> StatusCounts:
         """Count the lines by display, by availability and by stale reason, and those due by query."""
         with self._database.read() as connection:
-            return count(connection, self._ask(connection, expectations, selection))
+            return count(connection, ask_for(connection, self._name, expectations, selection))
+
+    def cells(
+        self,
+        expectations: Expectations,
+        selection: Selection,
+        first: date,
+        last: date,
+        *,
+        running: Collection[PartitionKey] = (),
+    ) -> list[DayCells]:
+        """Return a letter for each day of a span, for each series that is chosen, in the order of keys.
+
+        `running` are partitions that a run is at work on just now.
+        """
+        with self._database.read() as connection:
+            asked = ask_for(connection, self._name, expectations, selection)
+            return cells_of(connection, asked, first, last, running)
+
+    def worst(self, expectations: Expectations, selection: Selection, rows: int) -> Ranked | None:
+        """Return the customers of each query that have most of the worst cells; None if none is expected."""
+        with self._database.read() as connection:
+            return rank(connection, ask_for(connection, self._name, expectations, selection), rows)
+
+    def own_runs(self, run_ids: Iterable[str]) -> set[str]:
+        """Return those of some runs that are of the scope."""
+        with self._database.read() as connection:
+            return set(runs_of(connection, run_ids, self._scope))
 
     def first_known(self) -> dict[AssetName, date]:
         """Return the first day that is known of each query."""
@@ -129,37 +159,13 @@ class StatusReader:
         after: PartitionKey | None,
     ) -> Iterator[StatusLine]:
         """Stream lines: customer by customer, of whom ever more are looked at while little is found."""
-        asked = self._ask(connection, expectations, selection)
-        owners = sorted({each.name[:2] for each in asked.series})
-        if after is not None:
-            owners = [each for each in owners if each >= (after.source, after.customer_id)]
-        start, size = 0, 1
-        while start < len(owners):
-            chosen = set(owners[start : start + size])
-            part = replace(asked, series=[each for each in asked.series if each.name[:2] in chosen])
+        asked = ask_for(connection, self._name, expectations, selection)
+        for part in (asked if after is None else asked.after(after)).parts():
             found = list(known_lines(connection, part, where))
             if where.takes_missing:
-                found += missing_lines(connection, part)
+                found += filter(where.takes, missing_lines(connection, part))
             found.sort(key=attrgetter("key"))
             yield from (line for line in found if after is None or line.key > after)
-            start, size = start + size, min(2 * size, _MOST_CUSTOMERS)
-
-    def _ask(self, connection: Connection, expectations: Expectations, selection: Selection) -> Asked:
-        judges = select(validator.c.contract_hash, func.max(validator.c.id)).group_by(
-            validator.c.contract_hash
-        )
-        validators: dict[str, int] = dict(connection.execute(judges).all())
-        return ask(expectations, selection, self._ids(connection), validators)
-
-    def _ids(self, connection: Connection) -> SeriesIds:
-        of = status_series.c
-        query = (
-            select(of.id, *(of[name] for name in SERIES))
-            .join(projection, projection.c.id == of.projection_id)
-            .where(projection.c.name == self._name, projection.c.active)
-        )
-        rows = connection.execute(query)
-        return {(source, customer, query_name): number for number, source, customer, query_name in rows}
 
     def _rows(self, connection: Connection, keys: Iterable[PartitionKey]) -> dict[PartitionKey, Row[Any]]:
         """Return when each of some partitions was materialized, and by which contract, as far as known."""
@@ -167,6 +173,21 @@ class StatusReader:
         rows = encode_rows({**dict(zip(SERIES, names, strict=True)), "day": day} for *names, day in asked)
         found = connection.execute(_materialized(connection.dialect.name), rows | {"name": self._name})
         return {asked[tuple(row[:4])]: row for row in found}
+
+
+def ask_for(connection: Connection, name: str, expectations: Expectations, selection: Selection) -> Asked:
+    """Say which series are chosen of the projection of a name, and what is expected of them."""
+    judges = select(validator.c.contract_hash, func.max(validator.c.id)).group_by(validator.c.contract_hash)
+    validators: dict[str, int] = dict(connection.execute(judges).all())
+    of = status_series.c
+    query = (
+        select(of.id, *(of[each] for each in SERIES))
+        .join(projection, projection.c.id == of.projection_id)
+        .where(projection.c.name == name, projection.c.active)
+    )
+    rows = connection.execute(query)
+    ids = {(source, customer, query_name): number for number, source, customer, query_name in rows}
+    return ask(expectations, selection, ids, validators)
 
 
 @cache

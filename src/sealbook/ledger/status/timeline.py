@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from sealbook.ledger.status.tables import day_number, day_of
-from sealbook.model.freshness import Freshness, day_end
+from sealbook.model.freshness import Freshness, day_end, last_ended
 
 FOREVER = 10_000_000
 """A day number beyond any that there is; its negative is before any."""
@@ -52,7 +52,7 @@ def stretches(
         return (Stretch(-FOREVER, FOREVER, expected=False, due=False),)
     first, last = map(day_number, days)
     points = freshness.due if freshness is not None else (timedelta(),)
-    due_until = min(last, _last_ended(now - points[0], zone))
+    due_until = min(last, day_number(last_ended(now - points[0], zone)))
     found = [Stretch(-FOREVER, first - 1, expected=False, due=False)]
     if first <= due_until:
         found += _due(freshness, zone, first, due_until, now)
@@ -67,7 +67,9 @@ def _due(
     points = freshness.due if freshness is not None else (timedelta(),)
     lag = freshness.max_lag if freshness is not None else None
     # Of the days up to the first of these the deadline of the last point has passed, and so on backwards.
-    passed = [] if lag is None else [_last_ended(now - point - lag, zone) for point in reversed(points)]
+    passed = (
+        [] if lag is None else [day_number(last_ended(now - point - lag, zone)) for point in reversed(points)]
+    )
     offsets = list(_offsets(zone, first, last))
     starts = {first, *(day + 1 for day in passed), *(day for day, _ in offsets)}
     cuts = sorted(each for each in starts if first <= each <= last)
@@ -83,14 +85,6 @@ def _due(
             late_before=None if counting is None else over + counting // _MICROSECOND,
             settled_from=over + points[-1] // _MICROSECOND,
         )
-
-
-def _last_ended(moment: datetime, zone: tzinfo) -> int:
-    """Return the last day that is over at a moment."""
-    day = moment.astimezone(zone).date()
-    while day_end(day, zone) > moment:
-        day -= _DAY
-    return day_number(day)
 
 
 def _offsets(zone: tzinfo, first: int, last: int) -> Iterator[tuple[int, int]]:

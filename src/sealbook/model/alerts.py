@@ -1,0 +1,75 @@
+"""What somebody should look at: told once when it begins, and once when it is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class AlertKind(StrEnum):
+    """What is wrong, the worst first."""
+
+    WITHDRAWN = "withdrawn"
+    """Consumers cannot read any more what they could read before."""
+    LATE = "late"
+    """A partition was not materialized by its deadline."""
+    PROJECTOR_LAG_HIGH = "PROJECTOR_LAG_HIGH"
+    """What is shown is far behind the log (R-EVT-9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that is wrong now. One kind and subject is one cause, however often it is looked at."""
+
+    kind: AlertKind
+    subject: str
+    """The partition that it is about, or the projection."""
+    since: datetime | None
+    message: str
+    command: str
+    """What says more, or would change it."""
+
+    @property
+    def cause(self) -> tuple[AlertKind, str]:
+        """What makes it the same alert the next time."""
+        return self.kind, self.subject
+
+
+class NoticeState(StrEnum):
+    """What a notice says of its alert: that it is there, or that it is over."""
+
+    RAISED = "raised"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a receiver is told, once: it may come again only if the sender died before it could note that."""
+
+    position: int
+    alert_id: str
+    state: NoticeState
+    raised_at: datetime
+    resolved_at: datetime | None
+    alert: Alert
+
+    @property
+    def id(self) -> str:
+        """By which a receiver knows one that comes again."""
+        return f"{self.alert_id}/{self.state}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the object that the receiver gets."""
+        alert = self.alert
+        return {
+            "id": self.id,
+            "state": self.state,
+            "kind": alert.kind,
+            "subject": alert.subject,
+            "since": alert.since,
+            "message": alert.message,
+            "command": alert.command,
+            "raised_at": self.raised_at,
+            "resolved_at": self.resolved_at,
+        }

@@ -1,0 +1,81 @@
+"""What is wrong now, as alerts; and how they are sent: in order, in batches, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+
+import msgspec
+
+from sealbook.ledger.alerts import AlertTurn
+from sealbook.ledger.events import Lag
+from sealbook.ledger.status.reader import StatusReader
+from sealbook.model.alerts import Alert, AlertKind, Notice
+from sealbook.model.display import Display
+from sealbook.model.expectations import Expectations
+from sealbook.model.selection import Selection
+from sealbook.model.status import AttemptOutcome
+from sealbook.model.status_line import StatusFilter, StatusLine
+from sealbook.status.listing import iter_lines
+from sealbook.status.receivers import Receiver
+
+BATCH = 1_000
+"""Notices that a receiver gets at once: an outage of thousands of partitions is a few calls."""
+
+_ALERTING = StatusFilter(displays=frozenset({Display.WITHDRAWN}), late=True)
+
+
+def find_alerts(
+    reader: StatusReader,
+    expectations: Expectations,
+    lags: Mapping[str, Lag],
+    selection: Selection,
+) -> list[Alert]:
+    """Return what is wrong now with partitions that are expected, and with projections; the worst first."""
+    found = [_of_lag(name, lag, expectations) for name, lag in lags.items() if lag.alert is not None]
+    for line in iter_lines(reader, expectations, selection, _ALERTING):
+        if line.expected:
+            found += _of_line(line, expectations)
+    return sorted(found, key=_by_badness)
+
+
+def send_notices(turn: AlertTurn, receiver: Receiver) -> int:
+    """Send all that waits, and return how much; what the receiver does not take waits on."""
+    sent = 0
+    while waiting := turn.waiting(BATCH):
+        receiver.take(encode_notices(waiting))
+        turn.mark_sent(waiting)
+        sent += len(waiting)
+    return sent
+
+
+def encode_notices(notices: Iterable[Notice]) -> bytes:
+    """Return the JSON list that a receiver gets."""
+    return msgspec.json.encode([each.to_dict() for each in notices])
+
+
+def _by_badness(alert: Alert) -> tuple[int, str]:
+    return list(AlertKind).index(alert.kind), alert.subject
+
+
+def _of_line(line: StatusLine, expectations: Expectations) -> Iterator[Alert]:
+    key = str(line.key)
+    command = f"sealbook explain {key}"
+    if line.display is Display.WITHDRAWN:
+        rejected = line.last_attempt_outcome is AttemptOutcome.FAILED
+        since = line.last_attempt_at if rejected else None
+        run = line.last_materialization_run_id
+        message = f"{key} cannot be read any more: run {run}, which was published, is withdrawn"
+        yield Alert(AlertKind.WITHDRAWN, key, since, message, command)
+    if line.late:
+        deadline = expectations.deadline(line.key)
+        at = None if deadline is None else deadline.at
+        done = "was never published" if line.last_materialization_at is None else "was not published again"
+        message = f"{key} {done} by its deadline" + ("" if at is None else f", {at:%Y-%m-%d %H:%M} UTC")
+        yield Alert(AlertKind.LATE, key, at, message, command)
+
+
+def _of_lag(name: str, lag: Lag, expectations: Expectations) -> Alert:
+    message = f"projection {name} is {lag.seconds:.0f} s and {lag.events:,} events behind the log"
+    since = expectations.now - timedelta(seconds=lag.seconds)
+    return Alert(AlertKind.PROJECTOR_LAG_HIGH, name, since, message, "sealbook project --follow")

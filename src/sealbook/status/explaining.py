@@ -1,0 +1,158 @@
+"""Why a partition is as it is, in full: what consumers get, what is wrong, what happens next (R-PST-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sealbook.ledger.reader import LedgerReader
+from sealbook.model import PartitionKey, RunEvent
+from sealbook.model.expectations import Expectations
+from sealbook.model.explanation import Explanation, Following, History, Problem, Reading, Standing, Way
+from sealbook.model.freshness import day_end
+from sealbook.model.keys import check_key
+from sealbook.model.partition_events import PartitionFact, read_fact
+from sealbook.model.status import AttemptOutcome, Availability
+from sealbook.model.universe import AssetName
+from sealbook.model.words import counted
+from sealbook.status.archive import RunArchive, Span
+from sealbook.status.causes import Causes, time_text
+from sealbook.status.problems import Known, problems_of, stale_problem
+
+
+def explain(
+    ledger: LedgerReader, archive: RunArchive, expectations: Expectations, key: PartitionKey
+) -> Explanation:
+    """Explain a partition, also one that nobody ever touched."""
+    check_key(key)
+    causes = Causes(ledger.statuses, expectations)
+    known = _known(ledger, archive, expectations, causes, key)
+    line = known.line
+    return Explanation(
+        key,
+        line.availability,
+        line.display,
+        _standing(known, expectations),
+        (*problems_of(known), *_stale(known, causes)),
+        _following(known, expectations),
+        _history(known),
+    )
+
+
+def _known(
+    ledger: LedgerReader,
+    archive: RunArchive,
+    expectations: Expectations,
+    causes: Causes,
+    key: PartitionKey,
+) -> Known:
+    line = causes.line(key)
+    facts = list(_facts(ledger.partition_log.events(key)))
+    failed = line.last_attempt_run_id if line.last_attempt_outcome is AttemptOutcome.FAILED else None
+    if failed is not None and all(fact.run_id != failed for fact in facts):
+        facts += _archived(ledger, archive, failed, key)
+    return Known(
+        line,
+        ledger.state(key),
+        ledger.attempts(key),
+        ledger.pointers.history(key),
+        facts,
+        expectations.code(key),
+        expectations.universe.due_at(key),
+    )
+
+
+def _facts(events: list[RunEvent]) -> Iterator[PartitionFact]:
+    for event in events:
+        fact = read_fact(event)
+        if fact is not None:
+            yield fact
+
+
+def _archived(
+    ledger: LedgerReader, archive: RunArchive, run_id: str, key: PartitionKey
+) -> Iterator[PartitionFact]:
+    """Yield what a run that was retired told of a partition."""
+    name = str(key)
+    for retired in ledger.run_store.retirements(run_id):
+        events = archive.events(Span.of(retired))
+        yield from _facts([event for event in events if event.partition == name])
+
+
+def _standing(known: Known, expectations: Expectations) -> Standing:
+    line, pointer = known.line, known.pointer
+    if line.availability.readable and pointer is not None:
+        accepted = known.latest(pointer.run_id)
+        count = None if accepted is None else accepted.record_count
+        rows = "" if count is None else f"{counted(count, 'row')} of "
+        published = time_text(pointer.published_at)
+        return Standing(
+            Reading.READABLE,
+            f"Consumers get run {pointer.run_id}, published {published}:"
+            f" {rows}schema_version {pointer.schema_version}.",
+            pointer.run_id,
+            pointer.published_at,
+            pointer.schema_version,
+            count,
+        )
+    if line.availability is Availability.HIDDEN:
+        return Standing(Reading.NOT_READABLE, "Consumers get nothing any more.")
+    if line.attempted or (line.expected and line.due):
+        return Standing(Reading.NOT_READABLE, "Consumers get nothing: no run of it was ever published.")
+    if line.expected and known.due_at is not None:
+        return Standing(Reading.NOT_DUE, f"It is due {time_text(known.due_at)}.")
+    return Standing(Reading.NOT_EXPECTED, f"Nothing is expected here: {_why_not(known.key, expectations)}.")
+
+
+def _why_not(key: PartitionKey, expectations: Expectations) -> str:
+    """Say which part of the configuration does not have a partition."""
+    universe = expectations.universe
+    asset = AssetName(key.source, key.query_name)
+    if key.source not in universe.accounts:
+        return f"no source {key.source} is configured"
+    if asset not in universe.assets:
+        return f"{key.source} has no query {key.query_name}"
+    account = universe.accounts[key.source].get(key.customer_id)
+    if account is None:
+        return f"{key.source} has no customer {key.customer_id}"
+    if account.last_day is not None and key.logical_date > account.last_day:
+        return f"the last day of customer {key.customer_id} is {account.last_day}"
+    first = account.first_day or universe.first_known.get(asset)
+    if first is None:
+        return f"nothing is known of {asset} yet, and customer {key.customer_id} has no first_day"
+    whose = f"of customer {key.customer_id}" if account.first_day else f"that is known of {asset}"
+    return f"the first day {whose} is {first}"
+
+
+def _stale(known: Known, causes: Causes) -> Iterator[Problem]:
+    for reason in causes.reasons(known.key):
+        found, more = causes.of(reason)
+        yield replace(stale_problem(known, reason), causes=found, more=more)
+
+
+def _following(known: Known, expectations: Expectations) -> Following | None:
+    """Say what happens next: when it is due again, as nothing is fetched by itself."""
+    line, now = known.line, expectations.now
+    if not line.expected or (not line.due and not line.attempted):
+        return None
+    if known.due_at is not None and known.due_at > now:
+        return Following(f"It is due {time_text(known.due_at)}.", known.due_at)
+    freshness = expectations.universe.freshness(known.key)
+    if freshness is None:
+        return Following("Nothing by itself: its query has no due points.")
+    end = day_end(known.key.logical_date, expectations.universe.zone(known.key))
+    point = freshness.next_point(end, now)
+    if point is not None:
+        deadline = point + freshness.max_lag
+        late = "" if deadline == point else f", and late from {time_text(deadline)} on"
+        return Following(f"It is due again {time_text(point)}{late}.", point)
+    if line.settled:
+        return Following("Nothing: it is settled, and will not be due again.")
+    return Following("Nothing by itself: its last due point has passed.")
+
+
+def _history(known: Known) -> History:
+    key = known.key
+    runs = {each.run_id for each in known.attempts} | {fact.run_id for fact in known.facts}
+    ways = (Way("see every judgement", f"sealbook state history {key}"),) if known.attempts else ()
+    return History(len(known.attempts), len(runs), len(known.pointers), ways)

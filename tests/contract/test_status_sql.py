@@ -1,0 +1,194 @@
+"""R-PST-3 to R-PST-6, R-PST-8: what SQL says of any rows is what the pure functions say of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.status.tables import partition_status, time_of
+from sealbook.model import PartitionKey
+from sealbook.model.display import Display
+from sealbook.model.partition_events import Stage
+from sealbook.model.selection import Selection
+from sealbook.model.staleness import StaleCode
+from sealbook.model.status import AttemptOutcome, Availability
+from sealbook.model.status_line import ALL, QueryCounts, StatusFilter, StatusLine
+from sealbook.model.universe import AssetName
+from tests.support.ledger import BACKENDS
+from tests.support.status_cases import (
+    CHANGES,
+    CUSTOMERS,
+    DAY,
+    Case,
+    cases,
+    expected_letter,
+    expected_line,
+    expected_lines,
+    expected_reasons,
+    prepare,
+    store,
+)
+
+FILTERS = st.sampled_from(
+    [
+        *(StatusFilter(displays=frozenset([display])) for display in Display),
+        *(StatusFilter(**{name: True}) for name in ("stale", "failed", "missing", "late", "attention")),
+        StatusFilter(frozenset([Display.WITHDRAWN, Display.STALE]), failed=True, missing=True),
+    ]
+)
+DAYS = [middle + number * DAY for middle in CHANGES for number in range(-3, 4)]
+SELECTIONS = st.one_of(
+    st.just(Selection()),
+    st.builds(
+        lambda customers, queries, day, length: Selection(
+            customers=customers,
+            queries=queries,
+            since=day,
+            until=None if length is None else day + length * DAY,
+        ),
+        st.none() | st.sets(st.sampled_from(CUSTOMERS), min_size=1),
+        st.none() | st.sets(st.sampled_from(["above", "below", "aggregate", "gone"]), min_size=1),
+        st.sampled_from(DAYS),
+        st.none() | st.integers(0, 5),
+    ),
+    st.builds(
+        lambda keys: Selection(keys=keys),
+        st.lists(
+            st.builds(
+                lambda query, customer, day: PartitionKey("demo", customer, query, day),
+                st.sampled_from(["above", "below", "aggregate", "gone"]),
+                st.sampled_from(CUSTOMERS),
+                st.sampled_from(DAYS),
+            ),
+            min_size=1,
+            max_size=4,
+            unique=True,
+        ),
+    ),
+)
+
+
+@pytest.fixture(params=BACKENDS)
+def shared(request: pytest.FixtureRequest) -> Iterator[Ledger]:
+    """A ledger whose rows each example puts in place of those of the one before."""
+    on_disk = request.param == "postgresql"
+    url = request.getfixturevalue("postgresql").create_ledger() if on_disk else "sqlite://"
+    with open_ledger(url) as ledger:
+        prepare(ledger)
+        yield ledger
+
+
+def lines_of(
+    ledger: Ledger, case: Case, selection: Selection, where: StatusFilter, page: int
+) -> list[StatusLine]:
+    """Read all lines, page by page."""
+    found: list[StatusLine] = []
+    while True:
+        after = found[-1].key if found else None
+        lines = ledger.reader.statuses.lines(
+            case.expectations, selection, where=where, after=after, limit=page
+        )
+        found += lines
+        if len(lines) < page:
+            return [line._replace(row_version=None) for line in found]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
+@given(case=cases(), selection=SELECTIONS, where=st.just(ALL) | FILTERS, page=st.integers(1, 30))
+def test_lines(shared: Ledger, case: Case, selection: Selection, where: StatusFilter, page: int) -> None:
+    store(shared, case)
+    expected = [line for line in expected_lines(case) if selection.matches(line.key) and where.takes(line)]
+    assert lines_of(shared, case, selection, where, page) == expected
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
+@given(case=cases(), selection=SELECTIONS)
+def test_counts(shared: Ledger, case: Case, selection: Selection) -> None:
+    store(shared, case)
+    lines = [line for line in expected_lines(case) if selection.matches(line.key)]
+    counts = shared.reader.statuses.counts(case.expectations, selection)
+    assert counts.displays == {each: sum(line.display is each for line in lines) for each in Display}
+    assert counts.availabilities == {
+        each: sum(line.availability is each for line in lines) for each in Availability
+    }
+    assert counts.reasons == {each: sum(each in line.stale_reasons for line in lines) for each in StaleCode}
+    by_query = {name: [line for line in lines if _asset(line) == name] for name in map(_asset, lines)}
+    assert {name: each for name, each in counts.queries.items() if each != QueryCounts()} == {
+        name: counted for name, of in by_query.items() if (counted := _counted(of)) != QueryCounts()
+    }
+
+
+def _asset(line: StatusLine) -> AssetName:
+    return AssetName(line.key.source, line.key.query_name)
+
+
+def _counted(lines: list[StatusLine]) -> QueryCounts:
+    due = [line for line in lines if line.due]
+    failed = [line.last_attempt_stage for line in due if line.last_attempt_outcome is AttemptOutcome.FAILED]
+    readable = [line for line in lines if line.availability.readable]
+    return QueryCounts(
+        due=len(due),
+        readable=sum(line.availability.readable for line in due),
+        behind=sum(line.availability is Availability.BEHIND for line in due),
+        failed=sum(stage is not Stage.EXTRACT for stage in failed),
+        not_fetched=sum(stage is Stage.EXTRACT for stage in failed),
+        late=sum(line.late for line in due),
+        missing=sum(line.missing for line in due),
+        newest_day=max((line.key.logical_date for line in readable), default=None),
+    )
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=100)
+@given(case=cases(), selection=SELECTIONS)
+def test_cells(shared: Ledger, case: Case, selection: Selection) -> None:
+    store(shared, case)
+    middle = case.expectations.now.date()
+    first, last = middle - 12 * DAY, middle + 4 * DAY
+    for row in shared.reader.statuses.cells(case.expectations, selection, first, last):
+        for number, letter in enumerate(row.letters):
+            key = PartitionKey(row.source, row.customer_id, row.query_name, first + number * DAY)
+            asked = selection.matches(key)
+            assert letter == (expected_letter(case, key) if asked else " "), key
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
+@given(case=cases())
+def test_one_line_and_its_reasons(shared: Ledger, case: Case) -> None:
+    """Known or not; with every reason, and the upstreams that it comes from."""
+    store(shared, case)
+    statuses = shared.reader.statuses
+    for key in [*case.rows, PartitionKey("demo", "a", "above", date(2026, 3, 9))]:
+        line = statuses.line(key, case.expectations)
+        assert line._replace(row_version=None) == expected_line(case, key)
+        assert statuses.reasons(key, case.expectations) == expected_reasons(case, key)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
+@given(case=cases(), selection=SELECTIONS)
+def test_a_sweep_writes_what_reads_say_and_changes_no_answer(
+    shared: Ledger, case: Case, selection: Selection
+) -> None:
+    """R-PST-7."""
+    store(shared, case)
+    before = lines_of(shared, case, Selection(), ALL, 100)
+    counts = shared.reader.statuses.counts(case.expectations)
+    stale = [line for line in before if selection.matches(line.key) and line.stale_reasons]
+    assert shared.sweeper.sweep(case.expectations, selection) == len(stale)
+    assert shared.sweeper.sweep(case.expectations, selection) == 0
+    assert lines_of(shared, case, Selection(), ALL, 100) == before
+    assert shared.reader.statuses.counts(case.expectations) == counts
+    assert _swept(shared) == Counter((line.stale_since, line.stale_reason_code) for line in stale)
+
+
+def _swept(ledger: Ledger) -> Counter[tuple[object, object]]:
+    query = select(partition_status.c.stale_since, partition_status.c.stale_reason)
+    with ledger._database.read() as connection:
+        rows = connection.execute(query.where(partition_status.c.stale_reason.is_not(None))).all()
+    return Counter((time_of(since), code) for since, code in rows)
