@@ -71,6 +71,12 @@ def test_nothing_is_wrong(book: Path) -> None:
     assert (ran.code, ran.out, ran.said) == (0, "", "0 alerts. ")
 
 
+def test_what_was_attempted_in_vain_is_late_too(book: Path) -> None:
+    judge(book, [rejected(ALL[0]), accepted(ALL[1]), accepted(ALL[2])])
+    found = run("status", "alerts", "--format", "json", cwd=book).json
+    assert [(each["kind"], each["subject"]) for each in found] == [("late", str(ALL[0]))]
+
+
 def test_each_is_sent_once_and_once_more_when_it_is_over(book: Path, server: AlertServer) -> None:
     with server.up():
         for said in ("3 notices sent.", "0 notices sent."):

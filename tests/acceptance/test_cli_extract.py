@@ -147,6 +147,17 @@ def test_raw_list_and_show_say_what_is_sealed(book: Path) -> None:
     assert text.count('"segments_date"') == 5
 
 
+def test_raw_show_of_the_lines_that_a_check_names(book: Path) -> None:
+    extract(book, *DAY, "--customer", "c0")
+    key = "demo/c0/campaign_daily/2026-01-01"
+    [whole] = run("raw", "show", key, "--rows", "5", "--format", "json", cwd=book).json
+    [shown] = run("raw", "show", key, "--lines", "4,2,9999", "--format", "json", cwd=book).json
+    assert (shown["lines"], shown["rows"]) == ([2, 4], [whole["rows"][1], whole["rows"][3]])
+    assert "\nline 2: {" in run("raw", "show", key, "--lines", "2", cwd=book).out
+    for wrong in ("0", "x", "1,,2", ""):
+        assert run("raw", "show", key, "--lines", wrong, cwd=book).code == 2
+
+
 def test_raw_show_of_what_is_not_sealed_says_so(book: Path) -> None:
     ran = run("raw", "show", "demo/c0/campaign_daily/2026-01-01", cwd=book)
 

@@ -57,8 +57,9 @@ def book(
     return made[backend]
 
 
-def show(book: Path, *options: str, width: int = 80, **env: str) -> Ran:
-    return run("status", *options, cwd=book, env={"COLUMNS": str(width), **env})
+def show(book: Path, *options: str, width: int = 80, colour: bool = False) -> Ran:
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color"} if colour else {}
+    return run("status", *options, cwd=book, env={"COLUMNS": str(width), **terminal})
 
 
 def keys_in(ran: Ran) -> list[str]:
@@ -98,8 +99,7 @@ def test_a_wide_board_has_one_line_of_headings(book: Path) -> None:
 
 
 def test_in_colour_it_says_the_same(book: Path) -> None:
-    colour = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
-    coloured = show(book, *CAMPAIGNS, **colour).out
+    coloured = show(book, *CAMPAIGNS, colour=True).out
     assert "\x1b[1;31mW" in coloured
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == show(book, *CAMPAIGNS).out
 
@@ -265,6 +265,8 @@ def test_sweeping_changes_no_answer(book: Path) -> None:
 def test_books_of_other_tenants_see_nothing_of_it(book: Path, tmp_path: Path) -> None:
     with sealbook.open(book) as opened:
         url = opened.settings.ledger
+        opened.ledger.run_store.append_event(RunEvent.new(run_id(1), "RunStarted"))
+    assert f"running: {run_id(1)}" in show(book).out
     write_status_book(tmp_path, url, customers=["z"], first_day=DAYS[-1], tenant="other")
     ran = show(tmp_path)
     assert "There is no run yet." in ran.out

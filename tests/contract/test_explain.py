@@ -32,7 +32,6 @@ FAILED = (
     Check("json", passed=True),
     Check("primary_key", passed=False, violations=2, lines=(21, 22), detail="2 lines repeat an id"),
 )
-WHO = {"actor": "ann", "reason": "to see"}
 
 
 class Hands:
@@ -278,7 +277,8 @@ def test_it_was_requeued(told: Told) -> None:
 
 
 def test_its_run_was_cancelled(told: Told) -> None:
-    told.ledger.runs.tell([PartitionCancelled(key=KEY, run_id=run_id(1), actor="ann", reason="wrong week")])
+    fact = PartitionCancelled(key=KEY, run_id=run_id(1), actor="ann", reason="wrong week")
+    told.ledger.run_store.append_event(fact.to_event())
     [cancelled] = told.explain().problems
     assert (cancelled.kind, commands(cancelled)) == ("cancelled", ["run KEY"])
 
@@ -349,7 +349,7 @@ def test_a_run_that_was_retired_is_explained_from_the_archive(told: Told) -> Non
     store.append_event(RunEvent.new(run_id(1), "RunFailed"))
     before = told.explain()
     told.clock.now += timedelta(days=100)
-    [retired] = retire_runs(store, told.archive, timedelta(days=90), **WHO)
+    [retired] = retire_runs(store, told.archive, timedelta(days=90), actor="ann", reason="old")
     assert retired.became is Retirement.RETIRED
     assert told.ledger.reader.partition_log.events(KEY) == []
     after = told.explain()

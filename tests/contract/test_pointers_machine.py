@@ -7,7 +7,7 @@ and notes of changes be lost.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import pairwise
@@ -32,8 +32,12 @@ from sealbook.ledger.db.queries import at_key
 from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.pointers.tables import authority_change
 from sealbook.model import Outcome, PartitionKey, RunId, Status
-from sealbook.model.publication import Action, Artifact, Condemned, LoadRecord, Staged
+from sealbook.model.expectations import Expectations
+from sealbook.model.partition_events import read_fact
+from sealbook.model.publication import Action, Artifact, Condemned, CoverageKind, LoadRecord, Staged
 from sealbook.model.selection import Selection
+from sealbook.model.status import Availability, PartitionStatus, fold_status
+from sealbook.model.universe import Universe
 from sealbook.status.verify import verify_ledger
 from tests.support.ledger import accept, reject, run_id
 from tests.support.pointers import planned, seen, stage
@@ -158,7 +162,8 @@ class PointerMachine(RuleBasedStateMachine):
         self.judgements += 1
         again, version = str(self.judgements), "2" if run == OF_VERSION_2 else "1"
         if good:
-            self.ledger.judge([accept(key, run, again=again, version=version, records=records)])
+            accepted = accept(key, run, again=again, version=version, records=records)
+            self.ledger.judge([replace(accepted, contract_hash=f"contract {again}")])
         else:
             self.ledger.judge([reject(key, run, again=again)])
 
@@ -377,6 +382,31 @@ class PointerMachine(RuleBasedStateMachine):
         ]
         assert expected.keys() - {key for _, key in noted} <= self.lost
 
+    @rule()
+    def ask_for_status(self) -> None:
+        """R-PST-9: status says of each partition what coverage says, and what its facts add up to."""
+        self.ledger.projector().catch_up()
+        covered = self.pointers.coverage("clicks", source="demo", customers=[*"ab"], since=DAY, until=DAY)
+        for each in covered:
+            line = self.ledger.reader.statuses.line(each.key, Expectations(Universe({}, {}), NOW))
+            ever = Availability.HIDDEN if self.reference.shelves[each.key].ever else Availability.NONE
+            readable = each.kind in (CoverageKind.PUBLISHED, CoverageKind.BEHIND)
+            assert line.availability == (each.kind.value if readable else ever)
+            folded = PartitionStatus(each.key)
+            for fed in self.ledger.reader.partition_log.feed_of(each.key):
+                fact, at = read_fact(fed.event), fed.event.persisted_at
+                assert fact is not None
+                assert at is not None
+                folded = fold_status(folded, fact, at, fed.position)
+            attempt, materialization = folded.attempt, folded.materialization
+            assert line.last_attempt_run_id == (None if attempt is None else attempt.run_id)
+            assert line.last_attempt_outcome == (None if attempt is None else attempt.outcome)
+            assert line.last_materialization_run_id == (
+                None if materialization is None else materialization.run_id
+            )
+            assert line.last_materialization_at == (None if materialization is None else materialization.at)
+            assert line.last_materialization_code_version == folded.code_version
+
     @invariant()
     def cuts_never_change_and_what_can_be_read_has_its_files(self) -> None:
         """R-WH-7."""
@@ -408,6 +438,7 @@ class PointerMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """A pointer holds from version to version, one at a time, without overlap."""
+        self.ask_for_status()
         for key, shelf in self.reference.shelves.items():
             spans = self.pointers.history(key)
             for earlier, later in pairwise(spans):

@@ -59,6 +59,21 @@ def test_a_clock_that_is_a_little_fast_is_borne_with(ledger: Ledger) -> None:
     assert ledger.judge([of_run(WITHIN).verdict])[0].current_run_id == WITHIN
 
 
+def test_the_ledger_takes_its_own_runs_after_its_clock_was_set_back(ledger_url: str) -> None:
+    with open_ledger(ledger_url, clock=lambda: NOW + timedelta(days=8)) as fast:
+        first = fast.open_run()
+        fast.judge([of_run(first).verdict])
+    with open_ledger(ledger_url, clock=lambda: NOW) as ledger:
+        second = ledger.open_run()
+        assert ledger.runs.open_steps(Stage.EXTRACT, [second]) == {second: 1}
+        ledger.judge([of_run(second).verdict])
+        assert ledger.state(KEY).current_run_id == second
+        assert ledger.rollback(KEY, first, actor="ann", reason="back").current_run_id == first
+        assert ledger.rollback(KEY, second, actor="ann", reason="and forth").current_run_id == second
+        with pytest.raises(InvalidInput, match="from the future"):
+            ledger.judge([of_run(UTMOST).verdict])
+
+
 def test_another_engine_has_ids_of_its_own(ledger: Ledger) -> None:
     """R-EVT-3: what is no fact of ours may be of any run."""
     assert ledger.run_store.append_event(RunEvent.new("zebra-7", "SomethingElse")).persisted

@@ -39,7 +39,11 @@ from tests.support.status_cases import (
 FILTERS = st.sampled_from(
     [
         *(StatusFilter(displays=frozenset([display])) for display in Display),
-        *(StatusFilter(**{name: True}) for name in ("stale", "failed", "missing", "late", "attention")),
+        StatusFilter(stale=True),
+        StatusFilter(failed=True),
+        StatusFilter(missing=True),
+        StatusFilter(late=True),
+        StatusFilter(attention=True),
         StatusFilter(frozenset([Display.WITHDRAWN, Display.STALE]), failed=True, missing=True),
     ]
 )

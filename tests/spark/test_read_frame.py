@@ -194,3 +194,18 @@ def test_the_format_reads_the_columns_of_a_given_schema(
     assert load("clicks bigint, name string").distinct().collect() == [(1, None)]
     with pytest.raises(Exception, match=Irreconcilable.__name__):
         load("clicks string").collect()
+
+
+def test_two_threads_may_plan_the_same_read_at_once(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them saves the plan while the other is about to."""
+    replace = Path.replace
+
+    def overtaken(draft: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace)
+        book.read(QUERY, scan=Scan.SOURCE, customers="c0")
+        return replace(draft, target)
+
+    monkeypatch.setattr(Path, "replace", overtaken)
+    frame = book.read(QUERY, scan=Scan.SOURCE, customers="c0")
+    assert Path.replace is replace
+    assert rows(frame) == table_rows(book, customers="c0")

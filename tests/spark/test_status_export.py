@@ -66,10 +66,10 @@ def test_the_file_is_the_same_to_all_three(book: Path, spark: SparkSession) -> N
     }
 
     query = f"select * from '{file}'"
-    kinds = {name: kind for name, kind, *_ in duckdb.sql(f"describe {query}").fetchall()}
+    kinds = {name: kind for name, kind, *_ in duckdb.execute(f"describe {query}").fetchall()}
     assert kinds["partition_values"] == "MAP(VARCHAR, VARCHAR)"
     assert kinds["last_attempt_at"] == "TIMESTAMP WITH TIME ZONE"
-    counted = duckdb.sql(f"select count(*), count(last_attempt_at) from '{file}'").fetchall()
+    counted = duckdb.execute(f"select count(*), count(last_attempt_at) from '{file}'").fetchall()
     assert counted == [(count, 2)]
 
     assert len(by_spark) == len(by_arrow) == count

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark import RDD
 
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.model import RunId, Status
@@ -192,3 +193,15 @@ def test_whatever_a_line_does_to_our_code_its_neighbours_are_judged(
 
     assert given == {0: 3, 2: 3}
     assert [type(found[ordinal].finding()) for ordinal in range(3)] == [Content, Defect, Content]
+
+
+def test_a_job_that_fails_outside_spark_says_why(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-VER-4: such as a contract that cannot be sent to workers."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("cannot be sent")
+
+    monkeypatch.setattr(RDD, "foreachPartition", fail)
+    outcome = bench.validate()
+    assert not outcome.verdicts
+    assert {each.reason for each in outcome.not_judged.values()} == {"Spark gave up: cannot be sent"}

@@ -18,6 +18,6 @@ def check_command(text: str) -> None:
     parsed: Any = command()
     context = parsed.make_context(program, arguments, obj=Invocation())
     while isinstance(parsed, TyperGroup):
-        name, parsed, rest = parsed.resolve_command(context, [*context._protected_args, *context.args])  # type: ignore[attr-defined]
+        name, parsed, rest = parsed.resolve_command(context, [*context._protected_args, *context.args])
         assert parsed is not None, text
         context = parsed.make_context(name, rest, parent=context)

@@ -18,6 +18,7 @@ from sealbook.validate.key_text import key_text
         ([True, date(2026, 1, 2)], "(true, 2026-01-02)"),
         ([datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)], "2026-01-02 03:04:05"),
         ([datetime(2026, 1, 2, 3, 4, 5, 120_000, tzinfo=UTC)], "2026-01-02 03:04:05.12"),
+        ([datetime(1, 1, 2, 3, 4, 5, tzinfo=UTC)], "0001-01-02 03:04:05"),
         (["\x1b[2Jgone\n"], r"\x1b[2Jgone\n"),
         (["x" * 41], "x" * 39 + "…"),
         (["x" * 40, 1], f"({'x' * 39}…)"),

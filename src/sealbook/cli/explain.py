@@ -52,12 +52,12 @@ def explain(ctx: typer.Context, key: KeyArgument, form: FormatOption = Format.TA
 def _print(found: Explanation) -> None:
     from rich.text import Text
 
-    from sealbook.cli.table import stdout_console
+    from sealbook.cli.table import cell, stdout_console
 
     console = stdout_console()
     heading, style = _HEADINGS[found.standing.reading]
     _say(console, Text(str(found.key), "bold"))
-    _say(console, Text.assemble((heading, style), f". {found.standing.text}"))
+    _say(console, Text.assemble((heading, style), f". {cell(found.standing.text)}"))
     for problem in found.problems:
         console.print()
         _print_problem(console, problem)
@@ -70,13 +70,15 @@ def _print(found: Explanation) -> None:
 def _print_problem(console: Console, problem: Problem) -> None:
     from rich.text import Text
 
+    from sealbook.cli.table import cell
+
     since = "" if problem.since is None else f" since {problem.since:%Y-%m-%d %H:%M} UTC"
-    _say(console, Text.assemble((problem.kind, "bold yellow"), f"{since}: {problem.text}."))
+    _say(console, Text.assemble((problem.kind, "bold yellow"), f"{since}: {cell(problem.text)}."))
     for each in problem.findings:
-        detail = each.detail or f"{each.violations:,} found"
-        _say(console, Text.assemble((each.check, "bold"), f": {detail}{_lines(each)}"), indent=2)
+        detail = cell(each.detail or f"{each.violations:,} found")
+        _say(console, Text.assemble((cell(each.check), "bold"), f": {detail}{_lines(each)}"), indent=2)
     for depth, line in _cause_lines(problem.causes, problem.more):
-        _say(console, Text(line), indent=2 * depth + 2)
+        _say(console, Text(cell(line)), indent=2 * depth + 2)
     _print_ways(console, problem.ways)
 
 

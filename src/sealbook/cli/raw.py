@@ -69,9 +69,9 @@ def list_(
         show_json(map(_fields, seals))
     else:
         _print_seals(seals)
-    now = book.ledger.now() if runs else None
+    horizon = book.ledger.run_horizon() if runs else None
     for each in runs:
-        if now is not None and is_ahead(each.run_id, now):
+        if horizon is not None and is_ahead(each.run_id, horizon):
             message(f"{each.key}: {why_ahead(each.run_id)}. It is set aside. {AHEAD_REMEDY}")
 
 

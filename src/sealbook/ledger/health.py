@@ -15,6 +15,7 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.leases import Lease, lease
 from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.events.horizon import run_horizon
 from sealbook.ledger.pointers.tables import removal
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey, Status
@@ -88,7 +89,9 @@ class LedgerHealth:
 
     def authorities_ahead(self) -> list[PartitionKey]:
         """Return the partitions whose authority is a run from the future (R-RUN-2), in order."""
-        newest = newest_run_prefix(self.now()) + _LATER_THAN_ANY
+        with self._database.read() as connection:
+            horizon = run_horizon(connection, LedgerClock().now(connection))
+        newest = newest_run_prefix(horizon) + _LATER_THAN_ANY
         query = (
             select(*(partition_state.c[name] for name in KEY))
             .where(partition_state.c.status == Status.SUCCESS.value)

@@ -11,6 +11,7 @@ from sealbook.ledger.contracts import ContractReader
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
+from sealbook.ledger.events.horizon import run_horizon
 from sealbook.ledger.events.reader import RunStoreReader
 from sealbook.ledger.partition_log import PartitionLog
 from sealbook.ledger.pointers import PointerReader
@@ -49,6 +50,11 @@ class LedgerReader(StateReader):
         """Return the time by the ledger's clock."""
         with self._database.read() as connection:
             return self._clock.now(connection)
+
+    def run_horizon(self) -> datetime:
+        """Return the time up to which runs are not from the future (R-RUN-2)."""
+        with self._database.read() as connection:
+            return run_horizon(connection, self._clock.now(connection))
 
     def close(self) -> None:
         """Close all connections."""

@@ -24,6 +24,7 @@ _READ = {
         "run_head",
         "run_event",
         "retired_run",
+        "newest_run",
         "projection",
         "run_snapshot",
         "contract",

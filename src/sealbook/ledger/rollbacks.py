@@ -13,13 +13,14 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import at_key
 from sealbook.ledger.events.append import append_new, lock_runs
+from sealbook.ledger.events.horizon import refuse_from_the_future, run_horizon
 from sealbook.ledger.pointers import following
 from sealbook.ledger.pointers.rows import lock_version
 from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.audit import check_author, log_override
 from sealbook.ledger.states.tables import OVERRIDDEN, attempt, partition_state, rollback
 from sealbook.model import Outcome, PartitionKey, PartitionState, RunId, next_state
-from sealbook.model.keys import check_key, is_ahead, refuse_ahead
+from sealbook.model.keys import check_key, is_ahead
 from sealbook.model.partition_events import PartitionRolledBack
 from sealbook.model.publication import Artifact
 from sealbook.model.state import Rollback
@@ -119,7 +120,7 @@ def _planned(
     connection: Connection, before: PartitionState, target: RunId, sealed: frozenset[RunId], at: datetime
 ) -> tuple[Rollback, RolledBack]:
     """Return the move to a run, and what it does; IllegalMove or NotFound says why it cannot be made."""
-    refuse_ahead(target, at)
+    refuse_from_the_future(connection, [target], at)
     key = before.key
     query = (
         select(attempt.c.outcome, attempt.c.schema_version, attempt.c.record_count)
@@ -135,7 +136,8 @@ def _planned(
         raise IllegalMove(f"{key} run {target} was rejected when last judged", remedy=remedy)
     judged = connection.execute(select(attempt.c.run_id).where(*at_key(attempt, key)).distinct()).scalars()
     # A run from the future would hold authority for as long as it lies ahead.
-    newest = max(run for run in {target, *judged, *sealed} if not is_ahead(run, at))
+    horizon = run_horizon(connection, at)
+    newest = max(run for run in {target, *judged, *sealed} if not is_ahead(run, horizon))
     move = Rollback(target, latest.schema_version, latest.record_count, newest)
     after = next_state(before, move, at)
     if before.current_run_id is None:

@@ -14,6 +14,7 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events.append import append, append_new, lock_runs
 from sealbook.ledger.events.facts import counted_once
+from sealbook.ledger.events.horizon import refuse_from_the_future
 from sealbook.ledger.events.replay import replay
 from sealbook.ledger.events.retention import beginning
 from sealbook.ledger.events.rows import read_events
@@ -28,7 +29,7 @@ from sealbook.model import (
     RunStatus,
     StepStatus,
 )
-from sealbook.model.keys import newest_run_prefix, refuse_ahead
+from sealbook.model.keys import newest_run_prefix
 from sealbook.model.partition_events import (
     PartitionCancelled,
     PartitionFailed,
@@ -84,8 +85,7 @@ class RunWriter:
         detail = {PLANNED: [each.to_dict() for each in planned]} if planned else {}
 
         def work(connection: Connection) -> dict[RunId, int]:
-            for run in wanted:
-                refuse_ahead(run, self._clock.now(connection))
+            refuse_from_the_future(connection, wanted, self._clock.now(connection))
             lock_runs(connection, wanted)
             attempts: dict[RunId, int] = {}
             events: list[RunEvent] = []

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
@@ -131,7 +132,7 @@ def _saved(read: PlannedRead) -> Path:
     content = pickle.dumps(read)
     file = _folder() / sha256(content).hexdigest()
     if not file.exists():
-        draft = file.with_suffix(".new")
+        draft = file.with_suffix(f".{uuid4().hex}")  # another thread may be saving the same plan
         draft.write_bytes(content)
         draft.replace(file)
     return file

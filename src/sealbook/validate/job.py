@@ -152,7 +152,7 @@ def _running(spark: SparkSession, rows: RDD[Row], pause: float) -> Iterator[list
         context.setJobGroup(group, "sealbook validate", interruptOnCancel=True)
         try:
             rows.foreachPartition(lambda some: reports.add(summarise(some)))
-        except (PySparkException, Py4JError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody hears of it in this thread
             failures.append(error)
         finally:
             ended.set()

@@ -27,5 +27,5 @@ def _text(value: object) -> str:
             return str(value).lower()
         case datetime():
             fraction = f".{value.microsecond:06}".rstrip("0") if value.microsecond else ""
-            return f"{value:%Y-%m-%d %H:%M:%S}{fraction}"
+            return f"{value.replace(microsecond=0, tzinfo=None)}{fraction}"  # strftime shortens early years
     return str(value)

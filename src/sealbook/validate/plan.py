@@ -115,14 +115,14 @@ def plan_accepted(
         for state in ledger.states(_with_status(selection, Status.SUCCESS))
         if state.current_run_id is not None
     }
-    now = ledger.now()
+    horizon = ledger.run_horizon()
     candidates: list[Candidate] = []
     gone: list[NotJudged] = []
     for run in raw.sealed(selection):
         state = accepted.get(run.key)
         if state is not None and run.run_id == state.current_run_id:
             del accepted[run.key]
-            if is_ahead(run.run_id, now):
+            if is_ahead(run.run_id, horizon):
                 gone.append(_from_the_future(run, AHEAD_REMEDY))
             else:
                 version = state.schema_version
@@ -232,7 +232,7 @@ def _partitions(
     sealed: Iterable[SealedRun], ledger: LedgerReader, selection: Selection
 ) -> Iterator[_Partition]:
     """Yield sealed runs partition by partition; the ledger is asked for some thousand runs at a time."""
-    newest = newest_run_prefix(ledger.now())
+    newest = newest_run_prefix(ledger.run_horizon())
     for runs in _some_customers(sealed):
         by_key = {key: list(own) for key, own in groupby(runs, key=attrgetter("key"))}
         chosen = _narrowed(selection, by_key)

@@ -55,7 +55,7 @@ class Validator:
     def plan(self, selection: Selection, which: Which = Which.NEW, *, dry_run: bool = False) -> ValidatePlan:
         """Plan to judge runs of the partitions that are chosen; a dry run tells the ledger nothing."""
         for run_id in selection.runs or ():
-            refuse_ahead(run_id, self._reader.now())
+            refuse_ahead(run_id, self._reader.run_horizon())
         return _PLANS[which](self._raw(), self._reader, selection, dry_run=dry_run)
 
     def plan_sealed(self, seals: Iterable[RawMetadata]) -> ValidatePlan:

@@ -56,10 +56,10 @@ def raw_leftovers(settings: Settings) -> Iterator[Finding]:
     raw = RawReader.open(settings.raw)
     sealed, ahead = 0, []
     with open_ledger_reader(settings.ledger) as ledger:
-        now = ledger.now()
+        horizon = ledger.run_horizon()
         for run in raw.sealed():
             sealed += 1
-            if is_ahead(run.run_id, now):
+            if is_ahead(run.run_id, horizon):
                 ahead.append(run)
         judged = set(ledger.judged_runs(Selection(keys={run.key for run in ahead}))) if ahead else set()
     # What was judged before such runs were refused is told by the ledger, as long as it has authority.

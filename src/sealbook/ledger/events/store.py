@@ -11,13 +11,13 @@ from sealbook.errors import InvalidInput
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events.append import append, lock_runs
+from sealbook.ledger.events.horizon import refuse_from_the_future
 from sealbook.ledger.events.port import AppendResult
 from sealbook.ledger.events.projector import BATCH, LEASE, Projector
 from sealbook.ledger.events.reader import RunStoreReader, check_run_id
 from sealbook.ledger.events.retention import QuietRun, RetiredRun, quiet_runs, retire
 from sealbook.ledger.events.snapshots import RunSnapshots
 from sealbook.model.events import RunEvent
-from sealbook.model.keys import refuse_ahead
 from sealbook.model.partition_events import FACT_TYPES
 from sealbook.model.verdict import check_text
 
@@ -47,8 +47,8 @@ class SqlRunStore(RunStoreReader):
             lock_runs(connection, {event.run_id for event in batch})
             # The clock is read once the runs are ours: that is when they are persisted (R-EVT-9).
             at = self._clock.now(connection)
-            for run_id in {event.run_id for event in batch if event.event_type in FACT_TYPES}:
-                refuse_ahead(run_id, at)
+            told = {event.run_id for event in batch if event.event_type in FACT_TYPES}
+            refuse_from_the_future(connection, told, at)
             return append(connection, batch, at)
 
         return self._database.write(work, repeatable=True) if batch else []

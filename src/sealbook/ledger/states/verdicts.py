@@ -15,13 +15,13 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.events.append import append_new, lock_runs
+from sealbook.ledger.events.horizon import refuse_from_the_future
 from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.evidence import Validators, findings_of
 from sealbook.ledger.states.holds import read_holds
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import PartitionKey, PartitionState, Verdict, next_state
 from sealbook.model.events import RunEvent
-from sealbook.model.keys import refuse_ahead
 from sealbook.model.partition_events import PartitionJudged
 
 
@@ -71,8 +71,7 @@ def _judge(
     lock_runs(connection, runs)
     # Once the locks are held: a later attempt has a later time, and its event is written now (R-EVT-9).
     now = clock.now(connection)
-    for run_id in runs:
-        refuse_ahead(run_id, now)
+    refuse_from_the_future(connection, runs, now)
     at = state_rows.not_before(now, states.values())
     judged_before = [verdict for verdict in verdicts if states[verdict.key].attempt_count]
     recorded = _recorded(connection, judged_before)
