@@ -20,7 +20,7 @@ from sealbook.ledger.events.tables import retired_run, run_event
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import among, conditions
 from sealbook.ledger.states.tables import attempt
-from sealbook.model import EventType, PartitionKey, RunEvent
+from sealbook.model import EventType, Outcome, PartitionKey, RunEvent
 from sealbook.model.failures import AttemptCounts, LastFailure
 from sealbook.model.partition_events import FACT_TYPES, PartitionFailed, Stage, read_fact
 from sealbook.model.selection import Selection
@@ -81,7 +81,10 @@ class PartitionLog:
         )
         with self._database.read() as connection:
             for source, query_name, outcome, count in connection.execute(judged):
-                setattr(found[AssetName(source, query_name)], outcome, count)
+                if outcome == Outcome.ACCEPTED:
+                    found[AssetName(source, query_name)].accepted = count
+                else:
+                    found[AssetName(source, query_name)].rejected = count
         return dict(found)
 
     def _asked(self, selection: Selection, *of_events: ColumnElement[bool]) -> list[ColumnElement[bool]]:
