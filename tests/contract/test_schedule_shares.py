@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sealbook.ledger import Ledger, open_ledger
@@ -26,11 +26,14 @@ WORK = st.lists(
         st.tuples(st.sampled_from(DATED), st.sampled_from([1, 1, 2, 5]))
         | st.tuples(st.sampled_from([Lane.RETRY, Lane.REFRESH]), st.just(1)),
     ),
+    min_size=3,
     max_size=40,
     unique_by=lambda each: each[:2],
 ).map(
     lambda chosen: [work_of(key_of(customer, day), lane, cost=cost) for customer, day, (lane, cost) in chosen]
 )
+FEW = [work_of(key_of(customer, day)) for customer in "ab" for day in range(6)]
+RETURNING = [work_of(key_of("c", day)) for day in range(6)]
 WEIGHTS = st.dictionaries(
     st.sampled_from(CUSTOMERS).map(lambda name: ("demo", name)), st.integers(1, 5), max_size=2
 )
@@ -57,8 +60,9 @@ def add(shares: Shares[OpenWork], rows: list[OpenWork]) -> None:
 def test_one_by_one_it_is_what_the_model_says(new_ledger_url: Callable[[], str]) -> None:
     """Lanes, customers, weights, costs, and who comes back after it had nothing to do."""
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(first=WORK, second=WORK, weights=WEIGHTS, between=st.integers(0, 20))
+    @example(first=FEW, second=RETURNING, weights={}, between=9)
     def check(
         first: list[OpenWork], second: list[OpenWork], weights: dict[tuple[str, str], int], between: int
     ) -> None:
