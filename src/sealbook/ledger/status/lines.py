@@ -45,7 +45,7 @@ def known_lines(connection: Connection, asked: Asked, where: StatusFilter) -> It
 
 def missing_lines(connection: Connection, asked: Asked) -> Iterator[StatusLine]:
     """Yield the lines of partitions that are due and that nobody has touched, in no order."""
-    for each, known in _gaps(connection, asked):
+    for each, known in gaps(connection, asked):
         for day in each.due:
             if day not in known:
                 yield untouched_line(_key(each, day), asked.expectations)
@@ -219,7 +219,7 @@ def _key(series: Series, day: int) -> PartitionKey:
     return PartitionKey(source, customer_id, query_name, day_of(day))
 
 
-def _gaps(connection: Connection, asked: Asked) -> Iterator[tuple[Series, set[int]]]:
+def gaps(connection: Connection, asked: Asked) -> Iterator[tuple[Series, set[int]]]:
     """Yield the series of which days that are due have no rows, and the days that have."""
     due = [(each.number, each.due.start, each.due.stop - 1) for each in asked.series if each.due]
     counts = select(row.series_id, func.count()).group_by(row.series_id)
