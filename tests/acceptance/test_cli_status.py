@@ -76,6 +76,7 @@ def test_the_board_in_eighty_columns(book: Path) -> None:
     assert max(map(len, ran.out.splitlines())) <= 80
     lines = ran.out.splitlines()
     assert lines[0].split() == ["not", "newest"]
+    assert len(lines[0]) == len(lines[1]), "the two lines of headings end together"
     assert lines[1].split() == [
         "query", "due", "readable", "behind", "failed", "fetched", "late", "missing", "day",
     ]  # fmt: skip

@@ -68,7 +68,7 @@ def _print_queries(console: Console, board: Board) -> None:
     if not _fit(widths, console):  # headings of two words take two lines
         upper = [head.rpartition(" ")[0] for head in heads]
         heads = [head.rpartition(" ")[2] for head in heads]
-        widths = _widths(heads, texts)
+        widths = _widths(heads, [upper, *texts])
         above = not _fit(widths, console)  # names stand above their figures
         if above:
             widths[0] = len(heads[0])
