@@ -9,6 +9,7 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 
+from bench import control_load
 from bench.harness import Result, seconds_of
 from sealbook.control.forecast import Forecast, LaneForecast
 from sealbook.control.scenario import Missing, Rates, Scenario, Series
@@ -46,6 +47,11 @@ def scenario() -> Scenario:
 
 
 def run() -> list[Result]:
+    """Measure the simulation, and the ledger's side on both databases."""
+    return [*simulated(), *control_load.run()]
+
+
+def simulated() -> list[Result]:
     """Simulate to completion, and hold what came of it against the rules."""
     book = scenario()
     found: list[Forecast] = []

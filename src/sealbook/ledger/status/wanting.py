@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, and_, not_, or_, select
 
 from sealbook.ledger.status.asking import Asked
+from sealbook.ledger.status.gaps import untouched_days
 from sealbook.ledger.status.held import READABLE, Shape, hold, row
-from sealbook.ledger.status.lines import gaps
 from sealbook.model.expectations import Expectations
 from sealbook.model.universe import Asset
 
@@ -48,8 +48,7 @@ def find_wanting(connection: Connection, asked: Asked) -> Iterator[Wanting]:
         if wanting is None:
             wanting = found[number] = Wanting(names[number], [], [])
         (wanting.again if readable else wanting.missing).append(day)
-    for series, known in gaps(connection, asked):
-        untouched = [day for day in series.due if day not in known]
+    for series, untouched in untouched_days(connection, asked):
         if series.number is None or series.number not in found:
             yield Wanting(series.name, untouched, [])
         else:
