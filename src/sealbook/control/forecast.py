@@ -23,7 +23,6 @@ class LaneForecast:
     longest_wait: int = 0
     """Seconds."""
     idle_at: int | None = None
-    """When its last work was begun."""
 
     def count(self, at: int, waited: int) -> None:
         """Count an attempt that was begun."""
@@ -32,6 +31,11 @@ class LaneForecast:
         self.idle_at = at
         if waited > self.longest_wait:
             self.longest_wait = waited
+
+    @property
+    def done_at(self) -> datetime | None:
+        """When its last work was begun; None if it had none."""
+        return None if self.idle_at is None else datetime.fromtimestamp(self.idle_at, UTC)
 
     @property
     def mean_wait(self) -> float:
@@ -98,8 +102,7 @@ class Forecast:
     @property
     def backfill_done_at(self) -> datetime | None:
         """When the last of the backfill was begun; None if there was none."""
-        at = self.lanes[Lane.BACKFILL].idle_at
-        return None if at is None else datetime.fromtimestamp(at, UTC)
+        return self.lanes[Lane.BACKFILL].done_at
 
 
 def busiest(sent: Counter[int]) -> int:
