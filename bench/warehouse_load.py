@@ -84,7 +84,7 @@ class Warehouse:
             )
         )
         self._swap = self.book.ledger.pointers.swap
-        self.book.ledger.pointers.swap = self._timed_swap  # type: ignore[method-assign]
+        self.book.ledger.pointers.swap = self._timed_swap  # type: ignore[method-assign, assignment]
         self._spark = raw.spark
 
     def __enter__(self) -> Self:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SealbookError(Exception):
     """The root. Says what happened; `remedy` says the way out."""
@@ -64,6 +66,14 @@ class Conflict(Permanent):
 
 class Irreconcilable(Permanent):
     """Columns of several schema_versions that no one type can hold. The message names them."""
+
+
+class Drifted(Conflict):
+    """What was previewed is another by now. `differences` says of each partition what was, and what is."""
+
+    def __init__(self, message: str, differences: Sequence[str], *, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.differences = differences
 
 
 class AlreadySealed(Conflict):

@@ -16,6 +16,7 @@ from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.pointers import Pointers, writes
+from sealbook.ledger.schedule.following import WorkFollower
 from sealbook.model import PartitionKey, Status
 from sealbook.model.partition_events import PartitionHidden, PartitionPublished, read_fact
 from sealbook.model.publication import Action, LoadRecord, PointerStatus, SwapResult
@@ -41,7 +42,7 @@ class Ticking:
 def pointers(ledger_url: str) -> Any:
     """Pointers under a ticking clock."""
     database = Database(ledger_url)
-    yield Pointers(database, LedgerClock(Ticking()))
+    yield Pointers(database, LedgerClock(Ticking()), WorkFollower())
     database.close()
 
 

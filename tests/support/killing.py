@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.context import ForkServerContext
 from typing import Any
@@ -44,3 +44,11 @@ def wait_for_the_server(url: str) -> None:
         while connection.execute(query).fetchone() != (0,):
             assert time.monotonic() < deadline
             time.sleep(0.01)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Ask again and again until something is so."""
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

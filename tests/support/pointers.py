@@ -35,6 +35,11 @@ def staged(
     return _written(artifact(key, run, version), records, copy, content)
 
 
+def staged_run(key: PartitionKey, run: RunId, records: int = 10) -> Staged:
+    """Return an artifact of a run that the ledger opened, as if it were written."""
+    return _written(Artifact(key, run, "1"), records, 0)
+
+
 def stage(item: PlanItem) -> Staged:
     """Do what a loader does for an item of its plan, without writing anything."""
     assert item.run_id is not None

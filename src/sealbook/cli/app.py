@@ -29,6 +29,7 @@ MODULES = {
     "contract": "sealbook.cli.contract",
     "raw": "sealbook.cli.raw",
     "state": "sealbook.cli.state",
+    "control": "sealbook.cli.control",
     "runs": "sealbook.cli.runs",
     "events": "sealbook.cli.events",
     "project": "sealbook.cli.project",

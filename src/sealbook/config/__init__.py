@@ -1,5 +1,6 @@
 """Settings from files: `sealbook.yaml` and the catalogues that it names."""
 
+from sealbook.config.control import ControlSettings
 from sealbook.config.loading import FILE_NAME, find_settings, load_settings
 from sealbook.config.settings import (
     Limits,
@@ -15,6 +16,7 @@ from sealbook.config.settings import (
 
 __all__ = [
     "FILE_NAME",
+    "ControlSettings",
     "Limits",
     "RetentionSettings",
     "Settings",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
+from sealbook.config.control import ControlSettings
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.contract import Query
 from sealbook.model.freshness import Freshness
@@ -108,6 +109,7 @@ class Settings:
     workspace: str = DEFAULT
     alerts: AlertSettings | None = None
     """None: nobody is told."""
+    control: ControlSettings = field(default_factory=ControlSettings)
     file: Path | None = None
     """Where all this was read, for errors found later."""
 

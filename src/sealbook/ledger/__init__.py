@@ -21,10 +21,17 @@ from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.reader import LedgerReader, open_ledger_reader
 from sealbook.ledger.rollbacks import RollbackWriter
 from sealbook.ledger.runs import RunWriter
+from sealbook.ledger.schedule.following import WorkFollower
+from sealbook.ledger.schedule.pauses import PauseWriter
+from sealbook.ledger.schedule.plans import PlanWriter
+from sealbook.ledger.schedule.rates import RateShares
+from sealbook.ledger.schedule.rounds import RoundPlanner
+from sealbook.ledger.schedule.scheduler import Scheduler
 from sealbook.ledger.states.overrides import OverrideWriter, RequeueResult
 from sealbook.ledger.states.verdicts import VerdictWriter
 from sealbook.ledger.status import PartitionStatuses, StatusSweeper
 from sealbook.model import PartitionKey, PartitionState, RunId, Verdict
+from sealbook.model.retry import RetryPolicies
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
 __all__ = [
@@ -41,21 +48,33 @@ __all__ = [
 class Ledger:
     """All ports on one database; hand a worker only the port of its role."""
 
-    def __init__(self, database: Database, given: Clock | None = None, scope: Scope = DEFAULT_SCOPE) -> None:
+    def __init__(
+        self,
+        database: Database,
+        given: Clock | None = None,
+        scope: Scope = DEFAULT_SCOPE,
+        retries: RetryPolicies | None = None,
+    ) -> None:
         clock = LedgerClock(given)
+        follower = WorkFollower(retries)
         self._database = database
         self._clock = clock
         self._scope = scope
         self.reader = LedgerReader(database, clock, scope)
-        self.verdicts = VerdictWriter(database, clock)
-        self.overrides = OverrideWriter(database, clock)
-        self.rollbacks = RollbackWriter(database, clock)
-        self.pointers = Pointers(database, clock)
+        self.verdicts = VerdictWriter(database, clock, follower)
+        self.overrides = OverrideWriter(database, clock, follower)
+        self.rollbacks = RollbackWriter(database, clock, follower)
+        self.pointers = Pointers(database, clock, follower)
         self.run_store = SqlRunStore(database, clock)
-        self.runs = RunWriter(database, clock, scope)
+        self.runs = RunWriter(database, clock, follower, scope)
         self.contracts = ContractWriter(database, clock)
         self.alerts = AlertWriter(database, clock, scope)
         self.sweeper = StatusSweeper(database, clock, scope)
+        self.scheduler = Scheduler(database, clock)
+        self.rounds = RoundPlanner(database, clock, self.reader.statuses, self.reader.pointers)
+        self.plans = PlanWriter(database, clock, self.overrides)
+        self.pauses = PauseWriter(database, clock)
+        self.rates = RateShares(database, clock)
         self.state = self.reader.state
         self.states = self.reader.states
         self.status_counts = self.reader.status_counts
@@ -117,13 +136,19 @@ class Ledger:
 
 
 def open_ledger(
-    url: str, *, migrate: bool = False, clock: Clock | None = None, scope: Scope = DEFAULT_SCOPE
+    url: str,
+    *,
+    migrate: bool = False,
+    clock: Clock | None = None,
+    scope: Scope = DEFAULT_SCOPE,
+    retries: RetryPolicies | None = None,
 ) -> Ledger:
     """Open `sqlite:///book.db` or `postgresql://…`.
 
     SQLite is migrated by itself. PostgreSQL is migrated when asked to be, and else refused if it is behind.
     `clock` takes the place of the ledger's own: the database's on PostgreSQL, this machine's on SQLite.
-    Runs that are opened belong to the `scope`, and so does the status of partitions that is told.
+    Runs that are opened belong to the `scope`, and so does the status of partitions that is told. `retries`
+    say when what fails is tried again.
     """
     database = Database(url)
     try:
@@ -134,7 +159,7 @@ def open_ledger(
     except SealbookError:
         database.close()
         raise
-    return Ledger(database, clock, scope)
+    return Ledger(database, clock, scope, retries)
 
 
 def migrate(url: str) -> tuple[str | None, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,10 +20,11 @@ from sealbook.ledger.events.tables import retired_run, run_event
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import among, conditions
 from sealbook.ledger.states.tables import attempt
-from sealbook.model import EventType, PartitionKey, RunEvent
-from sealbook.model.failures import LastFailure
-from sealbook.model.partition_events import FACT_TYPES, PartitionFailed, read_fact
+from sealbook.model import EventType, Outcome, PartitionKey, RunEvent
+from sealbook.model.failures import AttemptCounts, LastFailure
+from sealbook.model.partition_events import FACT_TYPES, PartitionFailed, Stage, read_fact
 from sealbook.model.selection import Selection
+from sealbook.model.universe import AssetName
 
 _FEW = 50
 """Of so many customers, each is sought by itself."""
@@ -63,6 +65,27 @@ class PartitionLog:
             fact = read_fact(event)
             if isinstance(fact, PartitionFailed) and event.persisted_at and selection.matches(fact.key):
                 yield fact.key, fact.seen(event.persisted_at)
+
+    def attempts(self) -> dict[AssetName, AttemptCounts]:
+        """Count by query how attempts have gone, as far as the log goes back."""
+        found: dict[AssetName, AttemptCounts] = defaultdict(AttemptCounts)
+        failed = is_kind(run_event, EventType.PARTITION_FAILED)
+        for each in stream(self._database, SELECT_EVENTS.where(failed), _event):
+            fact = read_fact(each.event)
+            if isinstance(fact, PartitionFailed) and fact.failed_stage is Stage.EXTRACT:
+                found[AssetName(fact.key.source, fact.key.query_name)].failed[fact.error_class] += 1
+        judged = (
+            select(attempt.c.source, attempt.c.query_name, attempt.c.outcome, func.count())
+            .where(attempt.c.revalidation_id.is_(None))
+            .group_by(attempt.c.source, attempt.c.query_name, attempt.c.outcome)
+        )
+        with self._database.read() as connection:
+            for source, query_name, outcome, count in connection.execute(judged):
+                if outcome == Outcome.ACCEPTED:
+                    found[AssetName(source, query_name)].accepted = count
+                else:
+                    found[AssetName(source, query_name)].rejected = count
+        return dict(found)
 
     def _asked(self, selection: Selection, *of_events: ColumnElement[bool]) -> list[ColumnElement[bool]]:
         """Return where in the order of partitions those are that are chosen, as near as is worth while."""

@@ -16,6 +16,7 @@ from sealbook.ledger.events.reader import RunStoreReader
 from sealbook.ledger.partition_log import PartitionLog
 from sealbook.ledger.pointers import PointerReader
 from sealbook.ledger.run_partitions import run_partitions
+from sealbook.ledger.schedule.reader import ScheduleReader
 from sealbook.ledger.states.reader import StateReader
 from sealbook.ledger.status import StatusReader
 from sealbook.model import PartitionKey
@@ -25,8 +26,8 @@ from sealbook.model.scope import DEFAULT_SCOPE, Scope
 class LedgerReader(StateReader):
     """What may be asked of the ledger, and no way to change it: hand this to whoever only reads.
 
-    States and attempts are asked for here, the rest of `statuses`, `pointers`, `run_store`, `contracts` and
-    `partition_log`. The scope is whose partitions `statuses` tells of.
+    States and attempts are asked for here, the rest of `statuses`, `schedule`, `pointers`, `run_store`,
+    `contracts` and `partition_log`. The scope is whose partitions `statuses` tells of.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class LedgerReader(StateReader):
         super().__init__(database)
         self._clock = clock or LedgerClock()
         self.statuses = StatusReader(database, self._clock, scope)
+        self.schedule = ScheduleReader(database, self._clock)
         self.pointers = PointerReader(database)
         self.run_store = RunStoreReader(database)
         self.contracts = ContractReader(database)

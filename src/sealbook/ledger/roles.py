@@ -41,9 +41,18 @@ _READ = {
         "alert",
         "alert_notice",
         "lease",
+        "work",
+        "lane_pass",
+        "flow_pass",
+        "pause",
+        "spending",
+        "reservation",
+        "rate_share",
+        "plan",
     )
 }
-# Whoever appends events also takes them into the projections, so that no daemon is needed.
+# Whoever appends events also takes them into the projections, so that no daemon is needed; and what is to be
+# done about partitions follows what is said of them.
 _APPEND = _READ | {
     "FUNCTION run_event_append": ["EXECUTE"],
     "FUNCTION run_event_lock": ["EXECUTE"],
@@ -54,6 +63,9 @@ _APPEND = _READ | {
     "status_series": ["SELECT", "INSERT"],
     "partition_status": ["SELECT", "INSERT", "UPDATE"],
     "run_scope": ["SELECT", "INSERT"],
+    "work": ["SELECT", "INSERT", "UPDATE", "DELETE"],
+    "flow_pass": ["SELECT", "INSERT"],
+    "pause": ["SELECT", "INSERT", "DELETE"],
 }
 
 RIGHTS: dict[str, dict[str, list[str]]] = {
@@ -92,12 +104,19 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
         "run_snapshot": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "status_series": ["SELECT", "INSERT", "DELETE"],
         "partition_status": ["SELECT", "INSERT", "UPDATE", "DELETE"],
+        "lane_pass": ["SELECT", "UPDATE"],
+        "flow_pass": ["SELECT", "INSERT", "UPDATE (pass)"],
+        "spending": ["SELECT", "INSERT", "UPDATE (requests)", "DELETE"],
+        "reservation": ["SELECT", "INSERT", "UPDATE (expires_at)", "DELETE"],
+        "rate_share": ["SELECT", "INSERT", "UPDATE", "DELETE"],
+        "plan": ["SELECT", "INSERT", "UPDATE (state, carried_out_at, ended_at)", "DELETE"],
     },
 }
 """What each role may do, by table or function. Nobody may rewrite an attempt or a log, or delete from one.
 
-Projections can be made anew: control may rebuild them. A loader may drop cuts, but no load
-record. It puts its batches into temporary tables, which everybody may unless the database says otherwise.
+Only control shares work out, and plans it. Projections can be made anew: control may rebuild them. A loader
+may drop cuts, but no load record. It puts its batches into temporary tables, which everybody may unless the
+database says otherwise.
 """
 
 # Where the tables are, which need not be where the present user's new tables would go.

@@ -19,6 +19,7 @@ from sealbook.ledger.pointers.rows import lock_version
 from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.audit import check_author, log_override
 from sealbook.ledger.states.tables import OVERRIDDEN, attempt, partition_state, rollback
+from sealbook.ledger.work.port import Follower
 from sealbook.model import Outcome, PartitionKey, PartitionState, RunId, next_state
 from sealbook.model.keys import check_key, is_ahead
 from sealbook.model.partition_events import PartitionRolledBack
@@ -48,9 +49,10 @@ class RolledBack:
 class RollbackWriter:
     """The port of whoever may roll back."""
 
-    def __init__(self, database: Database, clock: LedgerClock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, follower: Follower) -> None:
         self._database = database
         self._clock = clock
+        self._follower = follower
 
     def rollback(
         self,
@@ -104,6 +106,7 @@ class RollbackWriter:
             )
             moved = following.follow(connection, _artifact(key, move), move.record_count, version, at)
             append_new(connection, [fact.to_event() for fact in (told, *moved)], at)
+            self._follower.follow(connection, [told, *moved], at)
             return done
 
         if dry_run:

@@ -22,6 +22,8 @@ from sealbook.ledger.events.snapshots import ended_runs, read_projected
 from sealbook.ledger.events.tables import newest_run, run_head
 from sealbook.ledger.run_partitions import PLANNED, run_partitions
 from sealbook.ledger.status.scopes import claim_runs
+from sealbook.ledger.work.fences import lock_held
+from sealbook.ledger.work.port import Follower
 from sealbook.model import (
     RunEvent,
     RunId,
@@ -29,7 +31,8 @@ from sealbook.model import (
     RunStatus,
     StepStatus,
 )
-from sealbook.model.keys import newest_run_prefix
+from sealbook.model.claims import Fences
+from sealbook.model.keys import PartitionKey, newest_run_prefix
 from sealbook.model.partition_events import (
     PartitionCancelled,
     PartitionFailed,
@@ -53,9 +56,12 @@ from sealbook.model.verdict import check_text
 class RunWriter:
     """The port of whoever carries runs out."""
 
-    def __init__(self, database: Database, clock: LedgerClock, scope: Scope = DEFAULT_SCOPE) -> None:
+    def __init__(
+        self, database: Database, clock: LedgerClock, follower: Follower, scope: Scope = DEFAULT_SCOPE
+    ) -> None:
         self._database = database
         self._clock = clock
+        self._follower = follower
         self._scope = scope
 
     def open_run(self) -> RunId:
@@ -104,18 +110,29 @@ class RunWriter:
 
         return self._database.write(work)
 
-    def tell(self, facts: Iterable[PartitionSealed | PartitionFailed]) -> None:
-        """Append what came of partitions; one that had failed in the same run is counted so no more."""
+    def tell(
+        self, facts: Iterable[PartitionSealed | PartitionFailed], under: Fences | None = None
+    ) -> list[PartitionKey]:
+        """Append what came of partitions; one that had failed in the same run is counted so no more.
+
+        Of what is worked on `under` claims, that which is no longer held is left out, and returned (R-CTL-4).
+        """
         told = list(facts)
         if not told:
-            return
+            return []
 
-        def work(connection: Connection) -> None:
-            lock_runs(connection, {fact.run_id for fact in told})
-            events = [fact.to_event() for fact in counted_once(connection, told)]
-            append(connection, events, self._clock.now(connection))
+        def work(connection: Connection) -> list[PartitionKey]:
+            held = None if under is None else lock_held(connection, under)
+            mine = [fact for fact in told if held is None or fact.key in held]
+            lock_runs(connection, {fact.run_id for fact in mine})
+            at = self._clock.now(connection)
+            events = [fact.to_event() for fact in counted_once(connection, mine)]
+            results = append(connection, events, at)
+            new = [fact for fact, result in zip(mine, results, strict=True) if result.persisted]
+            self._follower.follow(connection, new, at)
+            return [fact.key for fact in told if held is not None and fact.key not in held]
 
-        self._database.write(work, repeatable=True)
+        return self._database.write(work, repeatable=True)
 
     def close_steps(self, stage: Stage, attempts: Mapping[RunId, int], error: str | None = None) -> None:
         """End attempts of a step: completed, or failed with an error. What a run's end has ended stays so."""
@@ -178,13 +195,15 @@ class RunWriter:
             if snapshot.status.final:
                 raise IllegalMove(f"run {run_id} has ended already: {snapshot.status}")
             left = [
-                PartitionCancelled(key=key, run_id=run_id, actor=actor, reason=reason).to_event()
+                PartitionCancelled(key=key, run_id=run_id, actor=actor, reason=reason)
                 for key, each in run_partitions(connection, run_id).items()
                 if not each.progress.ended
             ]
             error = f"stopped by {actor}: {reason}"
             end = [*_open_steps(snapshot, error), run_ended(run_id, RunStatus.CANCELLED, error=error)]
-            append_new(connection, [*left, *end], self._clock.now(connection))
+            at = self._clock.now(connection)
+            append_new(connection, [*(fact.to_event() for fact in left), *end], at)
+            self._follower.follow(connection, left, at)
             return len(left)
 
         return self._database.write(work)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -27,6 +28,21 @@ class ErrorClass(StrEnum):
         if isinstance(error, QuotaExceeded):
             return cls.QUOTA
         return cls.TRANSIENT if isinstance(error, Transient) else cls.PERMANENT
+
+
+@dataclass(slots=True)
+class AttemptCounts:
+    """How attempts at the partitions of a query have gone; runs that were judged again count once."""
+
+    accepted: int = 0
+    rejected: int = 0
+    failed: Counter[ErrorClass] = field(default_factory=Counter)
+    """Of extractions, by what they failed of."""
+
+    @property
+    def total(self) -> int:
+        """Every attempt; what a quota forbade was none (R-CTL-7)."""
+        return self.accepted + self.rejected + self.failed.total() - self.failed[ErrorClass.QUOTA]
 
 
 @dataclass(frozen=True, slots=True)

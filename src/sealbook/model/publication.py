@@ -141,7 +141,8 @@ class SwapResult:
     """What a swap did with each partition of its batch, in the order given.
 
     Not published are `moved` (the authority is another by now, or none), `miscounted` (the artifact has
-    another number of records than was accepted) and `removed` (clean-up condemned this copy since the plan).
+    another number of records than was accepted), `removed` (clean-up condemned this copy since the plan) and
+    `lost` (the claim under which it was worked on holds no more).
     """
 
     version: int
@@ -151,11 +152,12 @@ class SwapResult:
     moved: tuple[PartitionKey, ...] = ()
     miscounted: tuple[PartitionKey, ...] = ()
     removed: tuple[PartitionKey, ...] = ()
+    lost: tuple[PartitionKey, ...] = ()
 
     @property
     def skipped(self) -> tuple[PartitionKey, ...]:
         """Every partition that was left alone though it was staged."""
-        return self.moved + self.miscounted + self.removed
+        return self.moved + self.miscounted + self.removed + self.lost
 
 
 class LoadRecord(NamedTuple):

@@ -81,13 +81,14 @@ def warehouse_leftovers(settings: Settings) -> Iterator[Finding]:
     from sealbook.ledger.db.clock import LedgerClock
     from sealbook.ledger.db.engine import Database
     from sealbook.ledger.pointers import Pointers
+    from sealbook.ledger.schedule.following import WorkFollower
     from sealbook.warehouse.cleanup import Cleanup
     from sealbook.warehouse.store import ArtifactStore
 
     if missing_folder("warehouse", settings.warehouse) is not None:
         return
     with closing(Database(settings.ledger)) as database:
-        pointers = Pointers(database, LedgerClock())
+        pointers = Pointers(database, LedgerClock(), WorkFollower())
         removable = list(Cleanup(pointers, ArtifactStore.open(settings.warehouse), _OLD).plan())
     orphans = [each for each in removable if each.orphan]
     if orphans:

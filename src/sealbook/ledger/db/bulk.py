@@ -106,8 +106,11 @@ def update_rows(connection: Connection, table: Table, rows: Rows, columns: tuple
 
 
 def upsert_rows(connection: Connection, table: Table, rows: Rows, columns: tuple[str, ...]) -> None:
-    """Insert rows on SQLite; where a primary key is there already, update these columns of its row."""
-    _execute_each(connection, _upsert_each(table, columns), table, rows)
+    """Insert rows; where a primary key is there already, update these columns of its row."""
+    if connection.dialect.name == "postgresql":
+        _execute_given(connection, _upsert_given(table, columns), table, rows)
+    else:
+        _execute_each(connection, _upsert_each(table, columns), table, rows)
 
 
 def _execute_given(
@@ -148,6 +151,14 @@ def _insert_missing(table: Table) -> Executable:
     new = postgresql.insert(table).from_select([each.name for each in table.c], select(*rows.c))
     inserted = new.on_conflict_do_nothing(index_elements=table.primary_key)
     return inserted.returning(*list(table.primary_key)[:1])
+
+
+@cache
+def _upsert_given(table: Table, columns: tuple[str, ...]) -> Executable:
+    rows = given_rows("postgresql", table.c)
+    new = postgresql.insert(table).from_select([each.name for each in table.c], select(*rows.c))
+    changes = {name: new.excluded[name] for name in columns}
+    return new.on_conflict_do_update(index_elements=table.primary_key, set_=changes)
 
 
 @cache

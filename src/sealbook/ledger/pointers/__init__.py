@@ -10,6 +10,7 @@ from sealbook.ledger.pointers.published import PublishedReader
 from sealbook.ledger.pointers.records import RecordReader
 from sealbook.ledger.pointers.removals import RemovalWriter
 from sealbook.ledger.pointers.writes import PointerWriter
+from sealbook.ledger.work.port import Follower
 
 __all__ = ["PointerReader", "Pointers", "PublishedReader"]
 
@@ -21,6 +22,6 @@ class PointerReader(PublishedReader, PlanReader, RecordReader):
 class Pointers(PointerReader, PointerWriter, CutWriter, RemovalWriter):
     """All ports of the warehouse on one ledger: those of readers, loaders, cuts and clean-up."""
 
-    def __init__(self, database: Database, clock: LedgerClock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, follower: Follower) -> None:
         PointerReader.__init__(self, database)
-        PointerWriter.__init__(self, database, clock)
+        PointerWriter.__init__(self, database, clock, follower)

@@ -25,7 +25,10 @@ from sealbook.ledger.pointers.rows import batch
 from sealbook.ledger.pointers.tables import load_record, pointer, removal
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.tables import partition_state
+from sealbook.ledger.work.fences import lock_held
+from sealbook.ledger.work.port import Follower
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.claims import Fences
 from sealbook.model.partition_events import PartitionPublished
 from sealbook.model.publication import Staged, SwapResult
 from sealbook.model.selection import Selection
@@ -34,15 +37,17 @@ from sealbook.model.selection import Selection
 class PointerWriter:
     """The port of the loader."""
 
-    def __init__(self, database: Database, clock: LedgerClock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, follower: Follower) -> None:
         self._database = database
         self._clock = clock
+        self._follower = follower
 
-    def swap(self, staged: Iterable[Staged]) -> SwapResult:
+    def swap(self, staged: Iterable[Staged], under: Fences | None = None) -> SwapResult:
         """Publish a batch in one transaction, and leave alone what is not the authority by now (R-WH-3).
 
         Swapping again what is published changes nothing. An artifact that contradicts the load record of its
-        run is a Conflict, and then nothing of the batch is published.
+        run is a Conflict, and then nothing of the batch is published. What is worked on `under` claims is
+        published if it is still held (R-CTL-4).
         """
         by_key: dict[PartitionKey, Staged] = {}
         for each in staged:
@@ -51,7 +56,7 @@ class PointerWriter:
             known = by_key.setdefault(each.key, each)
             if known is not each and known != each:
                 raise InvalidInput.of("staged", str(each.artifact), "one artifact of each partition")
-        return self._database.write(lambda connection: self._swap(connection, list(by_key.values())))
+        return self._database.write(lambda connection: self._swap(connection, list(by_key.values()), under))
 
     def refile(self, staged: Iterable[Staged]) -> None:
         """Note where artifacts lie that had to be staged again under other names; nothing else changes."""
@@ -89,12 +94,16 @@ class PointerWriter:
 
         return self._database.write(work)
 
-    def _swap(self, connection: Connection, staged: Sequence[Staged]) -> SwapResult:
+    def _swap(self, connection: Connection, everything: Sequence[Staged], under: Fences | None) -> SwapResult:
         version, changed_at = rows.lock_version(connection)
+        held = None if under is None else lock_held(connection, under)
+        staged = [each for each in everything if held is None or each.key in held]
         lock_runs(connection, {each.artifact.run_id for each in staged})
         at = self._clock.now(connection, not_before=changed_at)
         rows.fill_batch_staged(connection, staged)
         keys: dict[str, list[PartitionKey]] = defaultdict(list)
+        if len(staged) < len(everything):
+            keys["lost"] = [each.key for each in everything if held is not None and each.key not in held]
         publishing: list[tuple[Staged, RunId | None, bool]] = []
         recorded: list[Staged] = []
         for each, (outcome, pointed_run_id, digest) in zip(
@@ -124,6 +133,7 @@ class PointerWriter:
             for each, replaced, again in publishing
         ]
         append_new(connection, [fact.to_event() for fact in counted_once(connection, published)], at)
+        self._follower.follow(connection, published, at)
         return SwapResult(version, **{outcome: tuple(found) for outcome, found in keys.items()})
 
 

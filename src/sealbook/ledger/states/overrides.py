@@ -19,6 +19,7 @@ from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.audit import check_author, log_override
 from sealbook.ledger.states.tables import OVERRIDDEN, attempt
+from sealbook.ledger.work.port import Follower
 from sealbook.model import PartitionKey, PartitionState, RunId, next_state
 from sealbook.model.keys import check_key
 from sealbook.model.partition_events import PartitionRequeued
@@ -41,9 +42,10 @@ class RequeueResult(NamedTuple):
 class OverrideWriter:
     """The port of audited control actions."""
 
-    def __init__(self, database: Database, clock: LedgerClock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, follower: Follower) -> None:
         self._database = database
         self._clock = clock
+        self._follower = follower
 
     def requeue(
         self,
@@ -65,33 +67,42 @@ class OverrideWriter:
         chosen_by = _chosen_by(filter)
         if not chosen:
             return []
+        return self._database.write(
+            lambda connection: self.requeue_in(connection, chosen, actor, reason, chosen_by)
+        )
 
-        def work(connection: Connection) -> list[RequeueResult]:
-            found = state_rows.lock(connection, set(chosen))
-            last_runs = _last_runs(connection, found)
-            lock_runs(connection, last_runs.values())
-            at = state_rows.not_before(self._clock.now(connection), found.values())
-            results = {
-                key: _requeued(found.get(key, PartitionState.pending(key)), at)
-                for key in dict.fromkeys(chosen)
-            }
-            done = {key: result.state for key, result in results.items() if result.refused is None}
-            if not done:
-                raise _none_requeued(list(results.values()))
-            state_rows.write(connection, done.values(), OVERRIDDEN)
-            override = log_override(
-                connection, "requeue", done, actor=actor, reason=reason, at=at, filter=chosen_by
+    def requeue_in(
+        self,
+        connection: Connection,
+        chosen: Sequence[PartitionKey],
+        actor: str,
+        reason: str,
+        chosen_by: dict[str, object] | None,
+    ) -> list[RequeueResult]:
+        """Do the same in the caller's transaction."""
+        found = state_rows.lock(connection, set(chosen))
+        last_runs = _last_runs(connection, found)
+        lock_runs(connection, last_runs.values())
+        at = state_rows.not_before(self._clock.now(connection), found.values())
+        results = {
+            key: _requeued(found.get(key, PartitionState.pending(key)), at) for key in dict.fromkeys(chosen)
+        }
+        done = {key: result.state for key, result in results.items() if result.refused is None}
+        if not done:
+            raise _none_requeued(list(results.values()))
+        state_rows.write(connection, done.values(), OVERRIDDEN)
+        override = log_override(
+            connection, "requeue", done, actor=actor, reason=reason, at=at, filter=chosen_by
+        )
+        requeued = [
+            PartitionRequeued(
+                key=key, run_id=last_runs[key], attempt=str(override), actor=actor, reason=reason
             )
-            requeued = [
-                PartitionRequeued(
-                    key=key, run_id=last_runs[key], attempt=str(override), actor=actor, reason=reason
-                )
-                for key in done
-            ]
-            append_new(connection, [fact.to_event() for fact in requeued], at)
-            return [results[key] for key in chosen]
-
-        return self._database.write(work)
+            for key in done
+        ]
+        append_new(connection, [fact.to_event() for fact in requeued], at)
+        self._follower.follow(connection, requeued, at)
+        return [results[key] for key in chosen]
 
 
 def _requeued(state: PartitionState, at: datetime) -> RequeueResult:

@@ -106,7 +106,11 @@ override_log = Table(
     Column("filter", JsonDocument),
     Column("keys", JsonDocument, nullable=False),
     Column("run_id", RunIdText),
-    CheckConstraint("action IN ('requeue', 'rollback')", name="action"),
+    CheckConstraint(
+        "action IN ('requeue', 'rollback', 'reprocess', 'backfill', 'pause', 'resume', 'mark', 'clear',"
+        " 'cancel')",
+        name="action",
+    ),
 )
 
 rollback = Table(

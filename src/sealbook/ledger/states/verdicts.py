@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Executable, select
 
@@ -20,17 +21,27 @@ from sealbook.ledger.states import rows as state_rows
 from sealbook.ledger.states.evidence import Validators, findings_of
 from sealbook.ledger.states.holds import read_holds
 from sealbook.ledger.states.tables import attempt
+from sealbook.ledger.work.fences import lock_held
+from sealbook.ledger.work.port import Follower
 from sealbook.model import PartitionKey, PartitionState, Verdict, next_state
-from sealbook.model.events import RunEvent
+from sealbook.model.claims import Fences
 from sealbook.model.partition_events import PartitionJudged
+
+
+class Judged(NamedTuple):
+    """What became of verdicts under fences: states in the order given, and what was no longer held."""
+
+    states: list[PartitionState]
+    lost: list[PartitionKey]
 
 
 class VerdictWriter:
     """The port of the validator, the only one that judges."""
 
-    def __init__(self, database: Database, clock: LedgerClock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, follower: Follower) -> None:
         self._database = database
         self._clock = clock
+        self._follower = follower
         self._validators = Validators(database)
 
     def judge(self, verdicts: Iterable[Verdict]) -> list[PartitionState]:
@@ -38,18 +49,33 @@ class VerdictWriter:
 
         A verdict delivered again changes nothing. One that contradicts what is recorded is a Conflict.
         """
+        return self._judge(verdicts, None).states
+
+    def judge_under(self, verdicts: Iterable[Verdict], fences: Fences) -> Judged:
+        """Apply the verdicts on what is still held under these fences, and leave the others out (R-CTL-4)."""
+        return self._judge(verdicts, fences)
+
+    def _judge(self, verdicts: Iterable[Verdict], fences: Fences | None) -> Judged:
         batch = list(verdicts)
         for verdict in batch:
             if not isinstance(verdict, Verdict):
                 raise InvalidInput.of("verdict", verdict, "a Verdict")
         if not batch:
-            return []
+            return Judged([], [])
         validators = self._validators.ids(batch)
+
+        def work(connection: Connection) -> Judged:
+            # Before anything else is locked: all who have fences to show take their locks in this order.
+            held = None if fences is None else lock_held(connection, fences)
+            mine = [
+                each for each in zip(batch, validators, strict=True) if held is None or each[0].key in held
+            ]
+            lost = [] if held is None else [each.key for each in batch if each.key not in held]
+            return Judged(_judge(connection, mine, self._clock, self._follower), lost)
+
         while True:
             try:
-                return self._database.write(
-                    lambda connection: _judge(connection, batch, validators, self._clock)
-                )
+                return self._database.write(work)
             except state_rows.Overtaken:
                 continue  # at most once for each partition: rows are never deleted
 
@@ -62,8 +88,13 @@ _Finding = tuple[str, str | None, int | None]
 
 
 def _judge(
-    connection: Connection, verdicts: Sequence[Verdict], validators: Sequence[int], clock: LedgerClock
+    connection: Connection,
+    judging: Sequence[tuple[Verdict, int]],
+    clock: LedgerClock,
+    follower: Follower,
 ) -> list[PartitionState]:
+    """Apply verdicts, each of which comes with the id of its validator."""
+    verdicts = [verdict for verdict, _ in judging]
     keys = {verdict.key for verdict in verdicts}
     locked = state_rows.lock(connection, keys)
     states = {key: PartitionState.pending(key) for key in keys} | locked
@@ -85,8 +116,8 @@ def _judge(
     results: list[PartitionState] = []
     changed: dict[PartitionKey, PartitionState] = {}
     attempts: list[tuple[object, ...]] = []
-    events: list[RunEvent] = []
-    for verdict, validator_id in zip(verdicts, validators, strict=True):
+    facts: list[PartitionJudged] = []
+    for verdict, validator_id in judging:
         key = verdict.key
         state = states[key]
         finding = _finding(verdict)
@@ -95,8 +126,7 @@ def _judge(
             _check_version(verdict, versions)
             states[key] = changed[key] = state = next_state(state, verdict, at, holds.get(key))
             attempts.append(_attempt_row(verdict, state.attempt_count, validator_id, at))
-            fact = PartitionJudged.of(verdict, state.attempt_count, last.get((key, verdict.run_id)))
-            events.append(fact.to_event())
+            facts.append(PartitionJudged.of(verdict, state.attempt_count, last.get((key, verdict.run_id))))
             last[key, verdict.run_id] = verdict.outcome
         elif known != finding:
             raise _conflict(verdict, known)
@@ -104,7 +134,8 @@ def _judge(
     if attempts:
         state_rows.write_judged(connection, changed, locked)
         insert_rows(connection, attempt, attempts)
-        append_new(connection, events, at)
+        append_new(connection, [fact.to_event() for fact in facts], at)
+        follower.follow(connection, facts, at)
     return results
 
 

@@ -12,7 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, false, func
 from sealbook.ledger.events.tables import run_head
 from sealbook.ledger.states.tables import validator
 from sealbook.ledger.status.asking import Asked, Series
-from sealbook.ledger.status.gathering import Changes, gathered, in_spans
+from sealbook.ledger.status.gaps import untouched_days
+from sealbook.ledger.status.gathering import Changes, gathered
 from sealbook.ledger.status.held import DISPLAYS, FAILED, REASONS, Held, Shape, hold, row
 from sealbook.ledger.status.rows import StatusRow, row_version
 from sealbook.ledger.status.tables import day_of, time_of
@@ -45,10 +46,9 @@ def known_lines(connection: Connection, asked: Asked, where: StatusFilter) -> It
 
 def missing_lines(connection: Connection, asked: Asked) -> Iterator[StatusLine]:
     """Yield the lines of partitions that are due and that nobody has touched, in no order."""
-    for each, known in _gaps(connection, asked):
-        for day in each.due:
-            if day not in known:
-                yield untouched_line(_key(each, day), asked.expectations)
+    for each, days in untouched_days(connection, asked):
+        for day in days:
+            yield untouched_line(_key(each, day), asked.expectations)
 
 
 def swept_rows(
@@ -217,17 +217,3 @@ def _run_id(text: str | None) -> RunId | None:
 def _key(series: Series, day: int) -> PartitionKey:
     source, customer_id, query_name = series.name
     return PartitionKey(source, customer_id, query_name, day_of(day))
-
-
-def _gaps(connection: Connection, asked: Asked) -> Iterator[tuple[Series, set[int]]]:
-    """Yield the series of which days that are due have no rows, and the days that have."""
-    due = [(each.number, each.due.start, each.due.stop - 1) for each in asked.series if each.due]
-    counts = select(row.series_id, func.count()).group_by(row.series_id)
-    known: dict[int | None, int] = dict(in_spans(connection, counts, due))
-    gaps = [each for each in asked.series if known.get(each.number, 0) < len(each.due)]
-    spans = [(each.number, each.due.start, each.due.stop - 1) for each in gaps]
-    days: dict[int | None, set[int]] = {}
-    for number, day in in_spans(connection, select(row.series_id, row.day), spans):
-        days.setdefault(number, set()).add(day)
-    for each in gaps:
-        yield each, days.get(each.number, set())

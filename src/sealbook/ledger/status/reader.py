@@ -35,6 +35,7 @@ from sealbook.ledger.status.tables import (
     status_series,
     time_of,
 )
+from sealbook.ledger.status.wanting import Wanting, at_due_points, find_wanting
 from sealbook.model import PartitionKey
 from sealbook.model.expectations import Expectations
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
@@ -123,6 +124,12 @@ class StatusReader:
         """Return those of some runs that are of the scope."""
         with self._database.read() as connection:
             return set(runs_of(connection, run_ids, self._scope))
+
+    def wanting(self, expectations: Expectations, selection: Selection = _EVERYTHING) -> list[Wanting]:
+        """Return which days want work: due and not there, or due once more."""
+        with self._database.read() as connection:
+            asked = ask_for(connection, self._name, at_due_points(expectations), selection)
+            return list(find_wanting(connection, asked))
 
     def first_known(self) -> dict[AssetName, date]:
         """Return the first day that is known of each query."""

@@ -1,0 +1,108 @@
+"""From a book to the scenario of its simulation: what there is, what is missing, and how much has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from sealbook.config import Settings
+from sealbook.control.scenario import Materialized, Missing, Rates, Scenario, Series
+from sealbook.ledger import LedgerReader
+from sealbook.model.expectations import Expectations
+from sealbook.model.failures import AttemptCounts, ErrorClass
+from sealbook.model.freshness import Freshness
+from sealbook.model.selection import Selection
+from sealbook.model.universe import AssetName
+from sealbook.status.listing import iter_lines
+
+_AT_ONCE = 8
+_SECONDS = 2
+
+
+def scenario_of(
+    settings: Settings,
+    ledger: LedgerReader,
+    expectations: Expectations,
+    selection: Selection,
+    days: int,
+    *,
+    rates: Rates | None = None,
+    at_once: int = _AT_ONCE,
+    seconds: int = _SECONDS,
+    seed: int = 0,
+) -> Scenario:
+    """Return what is chosen of a book as a scenario of some days, under its configured policy.
+
+    Attempts fail as often as those in its log did, query by query, unless `rates` are given.
+    """
+    universe, now = expectations.universe, expectations.now
+    series = [
+        Series(
+            source,
+            customer_id,
+            query_name,
+            first.toordinal(),
+            last.toordinal(),
+            universe.accounts[source][customer_id].zone,
+        )
+        for source, customer_id, query_name, first, last in universe.due(
+            selection, now + timedelta(days=days)
+        )
+    ]
+    missing, good = _standing(ledger, expectations, selection, series)
+    assets = {AssetName(each.source, each.query_name) for each in series}
+    control = settings.control
+    return Scenario(
+        now,
+        tuple(series),
+        due={name: _points(universe.assets[name].freshness) for name in assets},
+        missing=missing,
+        good=good,
+        rates=dict.fromkeys(assets, rates)
+        if rates is not None
+        else rates_of(ledger.partition_log.attempts()),
+        retries=control.retries,
+        shares=control.shares,
+        weights=control.weights,
+        requests_per_day=control.requests_per_day,
+        fresh_for=control.fresh_for,
+        at_once=at_once,
+        seconds=seconds,
+        seed=seed,
+    )
+
+
+def rates_of(attempts: Mapping[AssetName, AttemptCounts]) -> dict[AssetName, Rates]:
+    """Return which part of the attempts of each query failed, by cause."""
+    return {
+        name: Rates(
+            transient=each.failed[ErrorClass.TRANSIENT] / each.total,
+            permanent=each.failed[ErrorClass.PERMANENT] / each.total,
+            rejected=each.rejected / each.total,
+        )
+        for name, each in attempts.items()
+        if each.total
+    }
+
+
+def _points(freshness: Freshness | None) -> tuple[timedelta, ...]:
+    return () if freshness is None else freshness.due
+
+
+def _standing(
+    ledger: LedgerReader, expectations: Expectations, selection: Selection, series: list[Series]
+) -> tuple[tuple[Missing, ...], tuple[Materialized, ...]]:
+    """Return the days that are due and cannot be read, and those that can be and will be due again."""
+    index = {(each.source, each.customer_id, each.query_name): number for number, each in enumerate(series)}
+    missing, good = [], []
+    for line in iter_lines(ledger.statuses, expectations, selection):
+        key = line.key
+        number = index.get((key.source, key.customer_id, key.query_name))
+        if number is None or not line.due or line.settled:
+            continue
+        day = key.logical_date.toordinal()
+        if line.availability.readable and line.last_materialization_at is not None:
+            good.append(Materialized(number, day, line.last_materialization_at))
+        else:
+            missing.append(Missing(number, day, day))
+    return tuple(missing), tuple(good)

@@ -1,0 +1,1 @@
+"""The schedule: who works on what, when, within which budget; and what operators want done."""

@@ -1,0 +1,109 @@
+"""What may be asked of the schedule: what is open and why it waits, who holds what, what is left to spend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from sqlalchemy import case, func, select
+
+from sealbook.ledger.db.clock import LedgerClock
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.queries import stream
+from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.schedule import budgets
+from sealbook.ledger.schedule.budgets import Scope
+from sealbook.ledger.schedule.pauses import Pause, read_pauses
+from sealbook.ledger.schedule.plan_items import unpack
+from sealbook.ledger.schedule.plan_rows import COLUMNS, plan_of
+from sealbook.ledger.schedule.tables import plan
+from sealbook.ledger.states.selecting import conditions
+from sealbook.ledger.work.rows import OpenWork, read_row
+from sealbook.ledger.work.tables import work
+from sealbook.model import PartitionKey
+from sealbook.model.plans import Plan, PlanItem, Progress
+from sealbook.model.selection import Selection
+from sealbook.model.work import Lane
+
+_EVERYTHING = Selection()
+_KEY_COLUMNS = [work.c[name] for name in KEY]
+
+
+class LaneCounts(NamedTuple):
+    """How much of a lane is ready, waits for its time, is being worked on, is paused, and has stopped."""
+
+    ready: int = 0
+    waiting: int = 0
+    held: int = 0
+    paused: int = 0
+    stopped: int = 0
+
+
+class ScheduleReader:
+    """The port of whoever looks at the schedule. Reading never writes."""
+
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def work(self, key: PartitionKey) -> OpenWork | None:
+        """Return what is to be done about a partition, if anything is."""
+        return next(self.open_work(Selection(keys=[key])), None)
+
+    def open_work(self, selection: Selection = _EVERYTHING, *, stopped: bool = False) -> Iterator[OpenWork]:
+        """Stream what is open and chosen, in key order; only what has stopped, if asked for that."""
+        query = select(work).where(*conditions(self._database.dialect, work, selection))
+        if stopped:
+            query = query.where(work.c.stop.is_not(None))
+        return stream(self._database, query.order_by(*_KEY_COLUMNS), lambda *row: read_row(row))
+
+    def leases(self) -> Iterator[OpenWork]:
+        """Stream what is being worked on, holder by holder."""
+        query = select(work).where(work.c.holder.is_not(None)).order_by(work.c.holder, *_KEY_COLUMNS)
+        return stream(self._database, query, lambda *row: read_row(row))
+
+    def lanes(self) -> dict[Lane, LaneCounts]:
+        """Count what is open, by lane."""
+        with self._database.read() as connection:
+            standing = case(
+                (work.c.holder.is_not(None), "held"),
+                (work.c.stop.is_not(None), "stopped"),
+                (work.c.paused, "paused"),
+                (work.c.ready_at <= self._clock.now(connection), "ready"),
+                else_="waiting",
+            )
+            query = select(work.c.lane, standing.label("standing"), func.count()).group_by(
+                work.c.lane, "standing"
+            )
+            counts: dict[Lane, dict[str, int]] = {lane: {} for lane in Lane}
+            for lane, word, number in connection.execute(query):
+                counts[Lane(lane)][word] = number
+        return {lane: LaneCounts(**found) for lane, found in counts.items()}
+
+    def spent(self) -> Mapping[Scope, int]:
+        """Return the requests that count against budgets, by source and lane."""
+        with self._database.read() as connection:
+            return budgets.used(connection, self._clock.now(connection))
+
+    def pauses(self) -> list[Pause]:
+        """Return the pauses that hold."""
+        with self._database.read() as connection:
+            return read_pauses(connection, self._clock.now(connection))
+
+    def plans(self) -> list[Plan]:
+        """Return all plans, the newest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(*COLUMNS).order_by(plan.c.id.desc()))
+            return [plan_of(row) for row in rows]
+
+    def plan_items(self, plan_id: int) -> list[PlanItem]:
+        """Return the partitions of a plan, as they stood when it was previewed."""
+        with self._database.read() as connection:
+            packed = connection.execute(select(plan.c.packed).where(plan.c.id == plan_id)).scalar()
+        return [] if packed is None else unpack(packed)
+
+    def progress(self, plan_id: int) -> Progress:
+        """Count what is open of a plan."""
+        counts = select(func.count(), func.count(work.c.holder), func.count(work.c.stop))
+        with self._database.read() as connection:
+            return Progress(*connection.execute(counts.where(work.c.plan_id == plan_id)).one())

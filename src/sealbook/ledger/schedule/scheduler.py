@@ -1,0 +1,298 @@
+"""The scheduler's port: claims of open work, their leases, and their end (R-CTL-4, R-CTL-6, R-CTL-10).
+
+A claim is one short transaction, and whoever claims waits for its turn: a lock on the lanes' passes keeps
+claims in one order, so that shares and budgets hold however many claim at once. Work itself is done without
+any transaction. Rows that others are just writing are passed over.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    Boolean,
+    Connection,
+    Row,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.sql.dml import ReturningUpdate
+
+from sealbook.errors import InvalidInput
+from sealbook.ledger.db.bulk import update_rows
+from sealbook.ledger.db.clock import LedgerClock
+from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.db.types import UtcTimestamp
+from sealbook.ledger.schedule import budgets
+from sealbook.ledger.schedule.budgets import Scope
+from sealbook.ledger.schedule.finding import Asked, claim_rows, find_ready
+from sealbook.ledger.schedule.tables import reservation
+from sealbook.ledger.schedule.turns import Flow, LaneTurn, room, take_turns
+from sealbook.ledger.work.fences import encode_fences, held_rows
+from sealbook.ledger.work.tables import FREE, flow_pass, lane_pass, pause, work
+from sealbook.model import PartitionKey
+from sealbook.model.claims import Claim, Claims, Fences, Waiting
+from sealbook.model.shares import DEFAULT_SHARES
+from sealbook.model.verdict import check_text
+from sealbook.model.work import Lane, WorkKind
+
+LEASE = timedelta(minutes=5)
+"""How long a claim holds unless it is renewed."""
+
+_STOPPED_MILLISECONDS = 10_000
+"""How long a claimer on PostgreSQL may do nothing in its transaction before the server ends it."""
+
+_REAPED_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True)
+class Terms:
+    """By what open work is shared out: lanes by `shares`, customers by `weights`, sources by `budgets`.
+
+    Only what the sources and lanes named here have is claimed. A weight that is not given is 1; a budget is
+    in requests a day, and none is no bound. What lanes are `expected` to ask for within a day is kept for
+    them, up to their shares; all of these, where nothing is said.
+    """
+
+    sources: Collection[str]
+    lanes: Collection[Lane] = tuple(Lane)
+    shares: Mapping[Lane, int] = field(default_factory=lambda: DEFAULT_SHARES)
+    weights: Mapping[Flow, int] = field(default_factory=dict)
+    budgets: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[Scope, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, values in (("share", self.shares), ("weight", self.weights)):
+            for each, value in values.items():
+                if value < 1:
+                    raise InvalidInput.of(f"{name} of {each}", value, "a whole number from 1")
+
+    @property
+    def heavy(self) -> dict[Flow, int]:
+        """The weights that are more than one."""
+        return {flow: weight for flow, weight in self.weights.items() if weight > 1}
+
+
+class Scheduler:
+    """The port of whoever works on what is open."""
+
+    def __init__(self, database: Database, clock: LedgerClock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def claim(self, holder: str, terms: Terms, *, limit: int, lease: timedelta = LEASE) -> Claims:
+        """Claim up to so many partitions whose turn it is; if there are none, say why."""
+        check_text("holder", holder)
+        if limit < 1:
+            raise InvalidInput.of("limit", limit, "a whole number from 1")
+        return self._database.write(lambda connection: self._claim(connection, holder, terms, limit, lease))
+
+    def heartbeat(self, holder: str, fences: Fences, lease: timedelta = LEASE) -> set[PartitionKey]:
+        """Renew a holder's leases and reservations; return what is still held under these fences."""
+
+        def renew(connection: Connection) -> set[PartitionKey]:
+            until = self._clock.now(connection) + lease
+            budgets.renew(connection, holder, until)
+            values = {**encode_fences(fences.items()), "until": until}
+            rows = connection.execute(_renewing(connection.dialect.name), values)
+            return {PartitionKey(*row) for row in rows}
+
+        return self._database.write(renew, repeatable=True)
+
+    def release(self, fences: Fences) -> set[PartitionKey]:
+        """Let go of what is still held under these fences, done or not, and return which that was."""
+        if not fences:
+            return set()
+
+        def let_go(connection: Connection) -> set[PartitionKey]:
+            rows = connection.execute(_releasing(connection.dialect.name), encode_fences(fences.items()))
+            return {PartitionKey(*row) for row in rows}
+
+        return self._database.write(let_go, repeatable=True)
+
+    def settle(self, requests: Mapping[int, int]) -> None:
+        """Say how many requests were made, by reservation; what is never settled counts as spent."""
+
+        def work(connection: Connection) -> None:
+            budgets.settle(connection, requests, self._clock.now(connection))
+
+        self._database.write(work, repeatable=True)
+
+    def _claim(
+        self, connection: Connection, holder: str, terms: Terms, limit: int, lease: timedelta
+    ) -> Claims:
+        lanes, signs = _lock_lanes(connection, terms)
+        at = self._clock.now(connection)
+        until = at + lease
+        _free_what_ran_out(connection, signs, at)
+        left = budgets.read_budgets(connection, terms.budgets, terms.shares, terms.expected, at)
+        paused = _paused_sources(connection, at) if signs.pauses else set()
+        asked = [
+            Asked(lane, source, room(left[source], lane) if source in left else None)
+            for lane in lanes
+            for source in terms.sources
+            if source not in paused
+        ]
+        found = find_ready(connection, asked, limit, at, weights=terms.heavy, pauses=signs.pauses)
+        for lane, flows in found.items():
+            lanes[lane].flows = flows
+        turns = take_turns(lanes, limit, terms.weights, left)
+        if not turns.places:
+            return _why_none(connection, holder, terms, at, until)
+        rows = claim_rows(connection, turns.places, holder, at, until)
+        if not rows:
+            return Claims(holder, until, waiting=Waiting.CONTENDED, next_at=at)
+        claims = tuple(map(_claimed, rows))
+        _move_on(connection, lanes, turns.passes)
+        return Claims(
+            holder,
+            until,
+            claims,
+            budgets.reserve(connection, _requests(claims), holder, until),
+        )
+
+
+class _Signs(NamedTuple):
+    """What else there may be to do: the first lease and reservation to run out, and whether any pause is."""
+
+    lease_ends: datetime | None
+    reservation_ends: datetime | None
+    pauses: bool
+
+
+def _lock_lanes(connection: Connection, terms: Terms) -> tuple[dict[Lane, LaneTurn], _Signs]:
+    """Wait for whoever else is claiming; return how far lanes have come, and what else there is to do."""
+    postgresql = connection.dialect.name == "postgresql"
+    rows = connection.execute(_LOCK_ON_POSTGRESQL if postgresql else _LANES).all()
+    passes = {row[0]: row[1:4] for row in rows}
+    lanes = {lane: LaneTurn(terms.shares[lane], *passes[lane.value]) for lane in Lane if lane in terms.lanes}
+    return lanes, _Signs(*rows[0][4:7])
+
+
+_LANES = select(
+    lane_pass,
+    select(func.min(work.c.expires_at)).where(work.c.holder.is_not(None)).scalar_subquery(),
+    select(func.min(reservation.c.expires_at)).scalar_subquery(),
+    select(pause.c.id).exists(),
+).order_by(lane_pass.c.lane)
+# A claimer that is stopped in the middle must not keep the others waiting: the server ends its transaction.
+_LOCK_ON_POSTGRESQL = _LANES.add_columns(
+    func.set_config("idle_in_transaction_session_timeout", str(_STOPPED_MILLISECONDS), literal_column("true"))
+).with_for_update(of=lane_pass)
+
+
+def _free_what_ran_out(connection: Connection, signs: _Signs, at: datetime) -> None:
+    """Free the work of those whose leases have run out, and count as spent what they had reserved."""
+    if signs.lease_ends is not None and signs.lease_ends < at:
+        connection.execute(_REAP, {"at": at})
+    if signs.reservation_ends is not None and signs.reservation_ends < at:
+        budgets.settle_lapsed(connection, at)
+
+
+_KEY_COLUMNS = [work.c[name] for name in KEY]
+_key = tuple_(*_KEY_COLUMNS)
+_run_out = (
+    select(*_KEY_COLUMNS)
+    .where(work.c.holder.is_not(None), work.c.expires_at < bindparam("at", type_=UtcTimestamp))
+    .limit(_REAPED_AT_ONCE)
+    .with_for_update(skip_locked=True)
+    .cte("run_out")
+)
+_REAP = update(work).where(_key.in_(select(_run_out))).values(holder=None, claimed_at=None, expires_at=None)
+
+
+def _paused_sources(connection: Connection, at: datetime) -> set[str]:
+    """Return the sources that are paused as a whole."""
+    return set(connection.execute(_PAUSED, {"at": at}).scalars())
+
+
+_PAUSED = select(pause.c.source).where(
+    pause.c.customer_id.is_(None),
+    pause.c.query_name.is_(None),
+    or_(pause.c.until.is_(None), pause.c.until > bindparam("at", type_=UtcTimestamp)),
+)
+
+
+_LANE = {lane.value: lane for lane in Lane}
+_KIND = {kind.value: kind for kind in WorkKind}
+
+
+def _claimed(row: Row[Any]) -> Claim:
+    *key, lane, kind, fence, run_id, cost, tries, plan_id = tuple(row)
+    requests = cost if kind == WorkKind.FETCH else 0
+    return Claim(PartitionKey(*key), _LANE[lane], _KIND[kind], fence, run_id, requests, tries, plan_id)
+
+
+def _move_on(
+    connection: Connection, lanes: Mapping[Lane, LaneTurn], passes: Mapping[tuple[Lane, str, str], int]
+) -> None:
+    """Write how far lanes and flows have come."""
+    moved = [(lane.value, *flow, pass_) for (lane, *flow), pass_ in sorted(passes.items())]
+    update_rows(connection, flow_pass, moved, ("pass",))
+    turns = [
+        (lane.value, turn.pass_, turn.began, turn.clock)
+        for lane, turn in lanes.items()
+        if any(moved[0] is lane for moved in passes)
+    ]
+    update_rows(connection, lane_pass, turns, ("pass", "began", "clock"))
+
+
+def _requests(claims: Iterable[Claim]) -> dict[Scope, int]:
+    """Add up what was claimed costs, by source and lane."""
+    requests: dict[Scope, int] = defaultdict(int)
+    for claim in claims:
+        requests[claim.key.source, claim.lane] += claim.requests
+    return requests
+
+
+def _why_none(connection: Connection, holder: str, terms: Terms, at: datetime, until: datetime) -> Claims:
+    """Say why nothing could be claimed: something is ready, and gated; or nothing is, until a time."""
+    mine = [work.c.lane.in_([lane.value for lane in terms.lanes]), work.c.source.in_(list(terms.sources))]
+    free = [*mine, literal_column(FREE, Boolean)]
+    gated, later, lapses = connection.execute(
+        select(
+            select(work.c.lane).where(*free, work.c.ready_at <= at).exists(),
+            select(func.min(work.c.ready_at)).where(*free, work.c.ready_at > at).scalar_subquery(),
+            select(func.min(work.c.expires_at)).where(*mine).scalar_subquery(),
+        )
+    ).one()
+    times = [later, lapses]
+    if gated:
+        times += [
+            connection.execute(_PAUSE_ENDS, {"at": at}).scalar(),
+            budgets.next_room(connection, terms.budgets, at),
+        ]
+    return Claims(
+        holder,
+        until,
+        waiting=Waiting.GATED if gated else Waiting.IDLE,
+        next_at=min((time for time in times if time is not None), default=None),
+    )
+
+
+_PAUSE_ENDS = select(func.min(pause.c.until)).where(pause.c.until > bindparam("at", type_=UtcTimestamp))
+
+
+@cache
+def _renewing(dialect: str) -> ReturningUpdate[Any]:
+    held = held_rows(dialect).cte("held")
+    renewed = update(work).where(_key.in_(select(held)))
+    return renewed.values(expires_at=bindparam("until", type_=UtcTimestamp)).returning(*_KEY_COLUMNS)
+
+
+@cache
+def _releasing(dialect: str) -> ReturningUpdate[Any]:
+    held = held_rows(dialect).cte("held")
+    released = update(work).where(_key.in_(select(held)))
+    return released.values(holder=None, claimed_at=None, expires_at=None).returning(*_KEY_COLUMNS)

@@ -1,0 +1,74 @@
+"""Claims: who works on which partitions for now, under which fences (R-CTL-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from sealbook.model.keys import PartitionKey, RunId
+from sealbook.model.work import Lane, WorkKind
+
+Fences = Mapping[PartitionKey, int]
+"""The fence of each partition that is worked on under a claim; with an old one nothing is changed."""
+
+
+class Claim(NamedTuple):
+    """The work on one partition, for its holder alone as long as it keeps the lease."""
+
+    key: PartitionKey
+    lane: Lane
+    kind: WorkKind
+    fence: int
+    run_id: RunId | None
+    """The run to judge or to load."""
+    requests: int
+    """What it was reserved to cost."""
+    tries: int
+    plan_id: int | None
+
+
+class Waiting(StrEnum):
+    """Why nothing was claimed: nothing is ready, what is ready has to wait, or others are just at it."""
+
+    IDLE = "idle"
+    GATED = "gated"
+    CONTENDED = "contended"
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Requests that were counted before they are made, to be settled by its id once they are."""
+
+    id: int
+    source: str
+    lane: Lane
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What one call claimed for a holder, until `expires_at` unless it is renewed.
+
+    Where that is nothing, `waiting` says why, and `next_at` when it is worth another try, if that is known.
+    """
+
+    holder: str
+    expires_at: datetime
+    claims: tuple[Claim, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    waiting: Waiting | None = None
+    next_at: datetime | None = None
+
+    def __iter__(self) -> Iterator[Claim]:
+        return iter(self.claims)
+
+    def __len__(self) -> int:
+        return len(self.claims)
+
+    @property
+    def fences(self) -> dict[PartitionKey, int]:
+        """The fence of each."""
+        return {claim.key: claim.fence for claim in self.claims}

@@ -1,0 +1,92 @@
+"""What operators want done about many partitions: previewed, and carried out as previewed (R-CTL-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from sealbook.model.keys import PartitionKey
+from sealbook.model.selection import Selection
+from sealbook.model.universe import AssetName, Span
+
+
+class PlanKind(StrEnum):
+    """What is done about each partition of a plan."""
+
+    RETRY = "retry"
+    """A failed one waits again: its sealed run is judged once more, or a new one is fetched."""
+    REPROCESS = "reprocess"
+    """Another run is fetched; the state stays as it is until that is judged."""
+    BACKFILL = "backfill"
+    """A day that lacks is fetched."""
+    MARK = "mark"
+    """Open work is given up."""
+    CLEAR = "clear"
+    """Work that has stopped is taken up again."""
+
+
+class PlanState(StrEnum):
+    """Where a plan is: previewed, then at work until all of it is done, or paused or cancelled meanwhile."""
+
+    PREVIEWED = "previewed"
+    OPEN = "open"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What is asked for: a kind, and the partitions it is for.
+
+    A backfill names `spans` of days, and takes those that are good too with `force`. The cost of a partition
+    is in requests, one where its query is not named.
+    """
+
+    kind: PlanKind
+    selection: Selection = field(default_factory=Selection)
+    spans: tuple[Span, ...] = ()
+    force: bool = False
+    costs: Mapping[AssetName, int] = field(default_factory=dict)
+
+    def cost(self, source: str, query_name: str) -> int:
+        """Return what a partition costs in requests."""
+        return self.costs.get(AssetName(source, query_name), 1)
+
+
+class PlanItem(NamedTuple):
+    """A partition of a plan, and how it stood when it was looked at."""
+
+    key: PartitionKey
+    standing: str
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.standing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan: what it does to how many partitions at which cost in requests, who wants it and why."""
+
+    id: int
+    kind: PlanKind
+    name: str | None
+    state: PlanState
+    partitions: int
+    requests: int
+    actor: str
+    reason: str
+    previewed_at: datetime
+    carried_out_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+class Progress(NamedTuple):
+    """How far a plan is: what is open, how much of that is being worked on, and what has stopped."""
+
+    open: int
+    held: int
+    stopped: int
