@@ -56,13 +56,13 @@ class RoundPlanner:
     ) -> list[NewWork]:
         """Return the work that is due and not open, without opening it."""
         with self._database.read() as connection:
-            is_open = _open_keys(connection)
+            taken = _open_keys(connection)
         # What is accepted is loaded, though its day may be due once more: that is seen when it is there.
-        for each in self._loads(selection):
-            is_open.setdefault(each[:4], each)
-        for each in self._fetches(expectations, selection, fresh_for, costs):
-            is_open.setdefault(each[:4], each)
-        return [each for each in is_open.values() if each is not None]
+        found = [each for each in self._loads(selection) if each[:4] not in taken]
+        taken.update(each[:4] for each in found)
+        fetches = self._fetches(expectations, selection, fresh_for, costs)
+        found += (each for each in fetches if each[:4] not in taken) if taken else fetches
+        return found
 
     def open_due(
         self,
@@ -111,7 +111,7 @@ def _fresh_from(expectations: Expectations, asset: AssetName, customer_id: str, 
     return -(2**31) if due is None else day_number(due[1]) + 1
 
 
-def _open_keys(connection: Connection) -> dict[tuple[Any, ...], NewWork | None]:
+def _open_keys(connection: Connection) -> set[tuple[Any, ...]]:
     """Return the partitions that something is open of."""
     query = select(*(work.c[name] for name in KEY))
-    return dict.fromkeys(map(tuple, connection.execute(query).all()))
+    return set(map(tuple, connection.execute(query).all()))
