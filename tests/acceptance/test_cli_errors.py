@@ -32,7 +32,7 @@ SECRET = "hunter2"
 
 WRONG_USAGE = [
     (["nonsense"], "No such command 'nonsense'"),
-    (["stat"], "Did you mean 'state'?"),
+    (["stat"], "Did you mean 'state', 'status'?"),
     (["state", "inspec"], "Did you mean 'inspect'?"),
     (["state", "inspect", "--nonsense"], "No such option: --nonsense"),
     (["state", "inspect", "nonsense"], "partition key 'nonsense' is not valid"),

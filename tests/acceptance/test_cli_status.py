@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
 import sealbook
 from sealbook.ledger import open_ledger
@@ -75,6 +76,7 @@ def test_the_board_in_eighty_columns(book: Path) -> None:
     assert max(map(len, ran.out.splitlines())) <= 80
     lines = ran.out.splitlines()
     assert lines[0].split() == ["not", "newest"]
+    assert len(lines[0]) == len(lines[1]), "the two lines of headings end together"
     assert lines[1].split() == [
         "query", "due", "readable", "behind", "failed", "fetched", "late", "missing", "day",
     ]  # fmt: skip
@@ -89,6 +91,20 @@ def test_the_board_in_eighty_columns(book: Path) -> None:
     assert rows["a"] == list("■■·■■■F")
     assert lines[-2].startswith("W withdrawn  x failed  F last attempt failed, earlier run readable")
     assert (ran.out + ran.err).count("\x1b") == 0
+
+
+def test_names_that_leave_no_room_for_figures_stand_above_them(tmp_path: Path, ledger_url: str) -> None:
+    other = {"queries": "other_source.yaml", "customers": ["a"]}
+    book = write_status_book(tmp_path, ledger_url, first_day=DAYS[0])
+    settings = yaml.safe_load((book / "sealbook.yaml").read_text())
+    settings["sources"]["other_source"] = other
+    (book / "sealbook.yaml").write_text(yaml.safe_dump(settings))
+    catalogue = (book / "demo.yaml").read_text().replace("source: demo", "source: other_source")
+    (book / "other_source.yaml").write_text(catalogue)
+    lines = show(book).out.splitlines()
+    assert max(map(len, lines)) <= 80
+    name = lines.index("demo/campaign_daily")
+    assert lines[name + 1].split() == ["21", "0", "0", "0", "0", "0", "21", "none"]
 
 
 def test_a_wide_board_has_one_line_of_headings(book: Path) -> None:

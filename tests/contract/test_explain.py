@@ -342,6 +342,15 @@ def test_another_contract_is_in_force(told: Told) -> None:
     assert (stale.kind, commands(stale)) == ("CODE_UNKNOWN", ["validate --revalidate KEY"])
 
 
+def test_what_was_withdrawn_is_not_judged_again_as_if_it_were_accepted(told: Told) -> None:
+    told.publish()
+    told.ledger.judge([reject(KEY, 1, again="x", checks=FAILED)])
+    told.code = CodeInForce("d" * 64, told.clock.now)
+    withdrawn, stale = told.explain().problems
+    assert "validate --rejected KEY" in commands(withdrawn)
+    assert (stale.kind, commands(stale)) == ("CODE_UNKNOWN", []), "nothing is accepted"
+
+
 def test_a_run_that_was_retired_is_explained_from_the_archive(told: Told) -> None:
     store = told.ledger.run_store
     store.append_event(RunEvent.new(run_id(1), "RunStarted"))

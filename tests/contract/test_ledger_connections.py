@@ -97,7 +97,8 @@ def at_statement(ledger: Ledger, number: int, act: Callable[[Connection], object
 def test_a_connection_lost_before_commit_is_replaced(url: str) -> None:
     """R-STATE-6: whatever was under way left no trace, so it is done again; each verdict counts once."""
     with open_ledger(url) as ledger:
-        ledger.judge([accept(KEY, 1)])
+        failed = replace(OTHER, logical_date=OTHER.logical_date - timedelta(days=30))
+        ledger.judge([accept(KEY, 1), reject(failed, 1)])  # from here on there is open work to look at
         with at_statement(ledger, 0, lambda _: None) as executed:
             ledger.judge([accept(KEY, 2), reject(OTHER, 2)])
         in_all = len(executed)

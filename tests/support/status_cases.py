@@ -167,12 +167,8 @@ def prepare(ledger: Ledger) -> None:
         begin(connection, "partition_status")
         connection.execute(insert(run_head).values(run_id=RUN, last_seq=1))
         for place, each in enumerate(["", *HASHES, *HASHES]):
-            values: dict[str, object] = {
-                "digest": str(place),
-                "version": "v",
-                "checks": [],
-                "contract_hash": each or None,
-            }
+            values: dict[str, object] = {"digest": str(place), "version": "v", "checks": []}
+            values["contract_hash"] = each or None
             connection.execute(insert(validator).values(values))
 
     ledger._database.write(work)

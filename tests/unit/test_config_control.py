@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+import sealbook
 from sealbook.config import ControlSettings, load_settings
 from sealbook.model.retry import Jitter, Retries, RetryPolicies
 from sealbook.model.work import Lane
 from tests.support.books import SETTINGS, changed, refused, write_book
+from tests.support.ledger import KEY, reject
 
 SOURCE = "google_ads"
 [QUERY] = ["campaign_daily"]
@@ -95,3 +97,14 @@ def test_what_is_wrong_is_named(tmp_path: Path, path: str, value: object, named:
     error = refused(write_book(tmp_path, changed(SETTINGS, "control", section)))
     assert f"control.{named}: " in str(error)
     assert problem in str(error)
+
+
+def test_a_book_retries_by_its_own_policy(tmp_path: Path) -> None:
+    """R-CTL-2: what a verdict leaves to be done follows from the configured backoff."""
+    document = SETTINGS | {"control": {"retries": {"backoff": ["7d"], "jitter": "none"}}}
+    with sealbook.open(write_book(tmp_path, document)) as book:
+        [state] = book.ledger.judge([reject()])
+        waiting = book.ledger.reader.schedule.work(KEY)
+    assert waiting is not None
+    assert state.updated_at is not None
+    assert waiting.work.ready_at == state.updated_at + timedelta(days=7)

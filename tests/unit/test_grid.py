@@ -13,8 +13,8 @@ from sealbook.views.grid import BLANK, Bin, Grid, Step, bins, fitting, worst
 FIRST = date(2026, 1, 1)  # a Thursday
 
 
-def cells(letters: str, customer: str = "a", query: str = "q") -> DayCells:
-    return DayCells("demo", customer, query, letters)
+def cells(letters: str, customer: str = "a", query: str = "q", source: str = "demo") -> DayCells:
+    return DayCells(source, customer, query, letters)
 
 
 def last(letters: str) -> date:
@@ -81,3 +81,11 @@ def test_the_worst_rows_and_blocks_come_first() -> None:
 def test_of_one_customer_queries_go_down() -> None:
     grid = Grid.of([cells("■", query="p"), cells("x", query="q")], FIRST, FIRST)
     assert {title: [row.query_name for row in of] for title, of in grid.blocks.items()} == {"a": ["q", "p"]}
+
+
+def test_queries_of_the_same_name_of_two_sources_are_two_blocks() -> None:
+    rows = [cells("■"), cells("x", "b"), cells("·", source="shop")]
+    grid = Grid.of(rows, FIRST, FIRST, width=80)
+    assert {title: [row.customer_id for row in of] for title, of in grid.blocks.items()} == {
+        "demo/q": ["b", "a"], "shop/q": ["a"],
+    }  # fmt: skip

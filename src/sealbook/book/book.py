@@ -37,7 +37,8 @@ class Book(Readable):
         """The state of every partition."""
         from sealbook.ledger import open_ledger
 
-        return open_ledger(self.settings.ledger, scope=self.settings.scope)
+        control = self.settings.control
+        return open_ledger(self.settings.ledger, scope=self.settings.scope, retries=control.retries)
 
     @property
     def _reads(self) -> LedgerReader:

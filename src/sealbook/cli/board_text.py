@@ -64,14 +64,21 @@ def _print_queries(console: Console, board: Board) -> None:
     texts = [[name, *(_shown(field, each, board.now) for field in _COLUMNS)] for name, each in rows]
     heads = ["query", *(head for head, _ in _COLUMNS.values())]
     widths = _widths(heads, texts)
-    if sum(widths) + 2 * len(widths) - 2 > console.width:  # headings of two words take two lines
+    above = False
+    if not _fit(widths, console):  # headings of two words take two lines
         upper = [head.rpartition(" ")[0] for head in heads]
         heads = [head.rpartition(" ")[2] for head in heads]
-        widths = _widths(heads, texts)
+        widths = _widths(heads, [upper, *texts])
+        above = not _fit(widths, console)  # names stand above their figures
+        if above:
+            widths[0] = len(heads[0])
         console.print(_row(upper, widths, ["bold"] * len(upper)), soft_wrap=True)
     console.print(_row(heads, widths, ["bold"] * len(heads)), soft_wrap=True)
     for text, (_, each) in zip(texts, rows, strict=True):
         styles = [style if getattr(each, field) else "dim" for field, (_, style) in _COLUMNS.items()]
+        if above:
+            console.print(text[0], soft_wrap=True)
+            text[0] = ""
         console.print(_row(text, widths, ["", *styles]), soft_wrap=True)
 
 
@@ -86,6 +93,10 @@ def _shown(field: str, counts: QueryCounts, now: datetime) -> str:
 
 def _widths(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+
+
+def _fit(widths: Sequence[int], console: Console) -> bool:
+    return sum(widths) + 2 * (len(widths) - 1) <= console.width
 
 
 def _row(texts: Sequence[str], widths: Sequence[int], styles: Sequence[str]) -> Text:

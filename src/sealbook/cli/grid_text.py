@@ -8,7 +8,7 @@ from rich.text import Text
 
 from sealbook.model.display import Cell
 from sealbook.model.words import counted
-from sealbook.views.grid import CELLS, GAP, Grid, Step, label_of, label_width, worst
+from sealbook.views.grid import CELLS, GAP, Grid, Step, worst
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,8 +43,8 @@ _DATES = {Step.DAY: "%m-%d", Step.WEEK: "%m-%d", Step.MONTH: "%Y-%m", Step.YEAR:
 
 def print_grid(console: Console, grid: Grid) -> None:
     """Print a block for each query, of its customers; one customer alone is a block of its queries."""
-    one = grid.one_customer
-    width = label_width(grid.rows, one)
+    labels = grid.labels
+    width = labels.width(grid.rows)
     wide = width + GAP + 2 * len(grid.columns) <= console.width
     for title, rows in grid.blocks.items():
         console.print()
@@ -53,7 +53,7 @@ def print_grid(console: Console, grid: Grid) -> None:
         alike = [row for row in rows if row.is_good]
         shown = rows if len(alike) < FEW else [row for row in rows if not row.is_good]
         for row in shown:
-            console.print(_line(label_of(row, one), row.letters, width, wide), soft_wrap=True)
+            console.print(_line(labels.before(row), row.letters, width, wide), soft_wrap=True)
         if shown is not rows:
             letters = "".join(map(worst, zip(*(row.letters for row in alike), strict=True)))
             console.print(_line(f"{len(alike)} good", letters, width, wide), soft_wrap=True)

@@ -115,13 +115,13 @@ def stale_problem(known: Known, reason: StaleReason) -> Problem:
             text = "something that it is made of was never published"
         case StaleCode.CODE_UNKNOWN:
             text = f"by which contract it was accepted is not recorded; {in_force} is in force"
-    by_code = reason.code in (StaleCode.CODE_CHANGED, StaleCode.CODE_UNKNOWN)
+    ways: tuple[Way, ...]
     if reason.code is StaleCode.UPSTREAM_UNKNOWN:
-        ways: tuple[Way, ...] = tuple(
-            Way("see why", f"sealbook explain {each}") for each in reason.upstreams[:1]
-        )
-    else:
-        ways = (judge if by_code else again,)
+        ways = tuple(Way("see why", f"sealbook explain {each}") for each in reason.upstreams[:1])
+    elif reason.code in (StaleCode.FRESHNESS_POLICY, StaleCode.UPSTREAM_CHANGED):
+        ways = (again,)
+    else:  # only what is accepted can be judged again; what was withdrawn says how else
+        ways = (judge,) if known.state.status is Status.SUCCESS else ()
     return Problem(reason.code, text, reason.since, ways=ways)
 
 

@@ -76,6 +76,37 @@ def worst(letters: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Labels:
+    """What stands above and before rows, by what they have in common."""
+
+    one_customer: bool
+    """Whether queries go down, as there is but one customer."""
+    several_sources: bool
+
+    @classmethod
+    def of(cls, rows: Sequence[Named]) -> Labels:
+        """Look at the rows."""
+        customers = {(row.source, row.customer_id) for row in rows}
+        sources = {row.source for row in rows}
+        return cls(len(rows) > 1 and len(customers) == 1, len(sources) > 1)
+
+    def title(self, row: Named) -> str:
+        """Return what a row stands below: its query, or its customer if that is the only one."""
+        if self.one_customer:
+            return row.customer_id
+        return f"{row.source}/{row.query_name}" if self.several_sources else row.query_name
+
+    def before(self, row: Named) -> str:
+        """Return what stands before a row."""
+        return row.query_name if self.one_customer else row.customer_id
+
+    def width(self, rows: Iterable[Named]) -> int:
+        """Return how wide the titles and labels of rows are."""
+        texts = (text for row in rows for text in (self.title(row), self.before(row)))
+        return max(map(len, texts), default=0)
+
+
+@dataclass(frozen=True, slots=True)
 class GridRow:
     """A customer of a query: a letter for each column, and how many partitions there are of each."""
 
@@ -127,25 +158,25 @@ class Grid:
         left_out: int = 0,
     ) -> Grid:
         """Lay out what was found of a span of days, in so many characters, or day by day in any number."""
-        one_customer = _is_one_customer(found)
         if width is None:
             step, columns = Step.DAY, bins(first, last, Step.DAY)
         else:
-            step, columns = fitting(first, last, width - label_width(found, one_customer) - GAP)
+            step, columns = fitting(first, last, width - Labels.of(found).width(found) - GAP)
         rows = [grid_row(*each, first, columns) for each in found]
         return cls(step, tuple(columns), tuple(sorted(rows, key=_by_badness)), left_out)
 
     @property
-    def one_customer(self) -> bool:
-        """Whether queries go down, as there is but one customer."""
-        return _is_one_customer(self.rows)
+    def labels(self) -> Labels:
+        """What stands above and before the rows."""
+        return Labels.of(self.rows)
 
     @property
     def blocks(self) -> dict[str, list[GridRow]]:
         """The rows below their titles, the block with the worst row first."""
+        labels = self.labels
         found: dict[str, list[GridRow]] = {}
         for row in self.rows:
-            found.setdefault(title_of(row, self.one_customer), []).append(row)
+            found.setdefault(labels.title(row), []).append(row)
         return found
 
     @property
@@ -172,26 +203,6 @@ class Grid:
             "left_out": self.left_out,
             "letters": {cell.letter: cell.value for cell in self.cells},
         }
-
-
-def title_of(row: Named, one_customer: bool) -> str:
-    """Return what a row stands below: its query, or its customer if that is the only one."""
-    return row.customer_id if one_customer else row.query_name
-
-
-def label_of(row: Named, one_customer: bool) -> str:
-    """Return what stands before a row."""
-    return row.query_name if one_customer else row.customer_id
-
-
-def label_width(rows: Iterable[Named], one_customer: bool) -> int:
-    """Return how wide the titles and labels of rows are."""
-    texts = (text for row in rows for text in (title_of(row, one_customer), label_of(row, one_customer)))
-    return max(map(len, texts), default=0)
-
-
-def _is_one_customer(rows: Sequence[Named]) -> bool:
-    return len(rows) > 1 and len({(row.source, row.customer_id) for row in rows}) == 1
 
 
 def _by_badness(row: GridRow) -> tuple[object, ...]:
