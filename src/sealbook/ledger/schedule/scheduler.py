@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     Boolean,
@@ -21,7 +21,6 @@ from sqlalchemy import (
     bindparam,
     func,
     literal_column,
-    or_,
     select,
     tuple_,
     update,
@@ -29,7 +28,6 @@ from sqlalchemy import (
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from sealbook.errors import InvalidInput
-from sealbook.ledger.db.bulk import update_rows
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.tables import KEY
@@ -37,10 +35,10 @@ from sealbook.ledger.db.types import UtcTimestamp
 from sealbook.ledger.schedule import budgets
 from sealbook.ledger.schedule.budgets import Scope
 from sealbook.ledger.schedule.finding import Asked, claim_rows, find_ready
-from sealbook.ledger.schedule.tables import reservation
-from sealbook.ledger.schedule.turns import Flow, LaneTurn, room, take_turns
+from sealbook.ledger.schedule.gate import free_what_ran_out, lock_lanes, move_on, paused_sources
+from sealbook.ledger.schedule.turns import Flow, room, take_turns
 from sealbook.ledger.work.fences import encode_fences, held_rows
-from sealbook.ledger.work.tables import FREE, flow_pass, lane_pass, pause, work
+from sealbook.ledger.work.tables import FREE, pause, work
 from sealbook.model import PartitionKey
 from sealbook.model.claims import Claim, Claims, Fences, Waiting
 from sealbook.model.shares import DEFAULT_SHARES
@@ -49,11 +47,6 @@ from sealbook.model.work import Lane, WorkKind
 
 LEASE = timedelta(minutes=5)
 """How long a claim holds unless it is renewed."""
-
-_STOPPED_MILLISECONDS = 10_000
-"""How long a claimer on PostgreSQL may do nothing in its transaction before the server ends it."""
-
-_REAPED_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True)
@@ -132,12 +125,12 @@ class Scheduler:
     def _claim(
         self, connection: Connection, holder: str, terms: Terms, limit: int, lease: timedelta
     ) -> Claims:
-        lanes, signs = _lock_lanes(connection, terms)
+        lanes, signs = lock_lanes(connection, terms.lanes, terms.shares)
         at = self._clock.now(connection)
         until = at + lease
-        _free_what_ran_out(connection, signs, at)
+        free_what_ran_out(connection, signs, at)
         left = budgets.read_budgets(connection, terms.budgets, terms.shares, terms.expected, at)
-        paused = _paused_sources(connection, at) if signs.pauses else set()
+        paused = paused_sources(connection, at) if signs.pauses else set()
         asked = [
             Asked(lane, source, room(left[source], lane) if source in left else None)
             for lane in lanes
@@ -154,7 +147,7 @@ class Scheduler:
         if not rows:
             return Claims(holder, until, waiting=Waiting.CONTENDED, next_at=at)
         claims = tuple(map(_claimed, rows))
-        _move_on(connection, lanes, turns.passes)
+        move_on(connection, lanes, turns.passes)
         return Claims(
             holder,
             until,
@@ -163,67 +156,8 @@ class Scheduler:
         )
 
 
-class _Signs(NamedTuple):
-    """What else there may be to do: the first lease and reservation to run out, and whether any pause is."""
-
-    lease_ends: datetime | None
-    reservation_ends: datetime | None
-    pauses: bool
-
-
-def _lock_lanes(connection: Connection, terms: Terms) -> tuple[dict[Lane, LaneTurn], _Signs]:
-    """Wait for whoever else is claiming; return how far lanes have come, and what else there is to do."""
-    postgresql = connection.dialect.name == "postgresql"
-    rows = connection.execute(_LOCK_ON_POSTGRESQL if postgresql else _LANES).all()
-    passes = {row[0]: row[1:4] for row in rows}
-    lanes = {lane: LaneTurn(terms.shares[lane], *passes[lane.value]) for lane in Lane if lane in terms.lanes}
-    return lanes, _Signs(*rows[0][4:7])
-
-
-_LANES = select(
-    lane_pass,
-    select(func.min(work.c.expires_at)).where(work.c.holder.is_not(None)).scalar_subquery(),
-    select(func.min(reservation.c.expires_at)).scalar_subquery(),
-    select(pause.c.id).exists(),
-).order_by(lane_pass.c.lane)
-# A claimer that is stopped in the middle must not keep the others waiting: the server ends its transaction.
-_LOCK_ON_POSTGRESQL = _LANES.add_columns(
-    func.set_config("idle_in_transaction_session_timeout", str(_STOPPED_MILLISECONDS), literal_column("true"))
-).with_for_update(of=lane_pass)
-
-
-def _free_what_ran_out(connection: Connection, signs: _Signs, at: datetime) -> None:
-    """Free the work of those whose leases have run out, and count as spent what they had reserved."""
-    if signs.lease_ends is not None and signs.lease_ends < at:
-        connection.execute(_REAP, {"at": at})
-    if signs.reservation_ends is not None and signs.reservation_ends < at:
-        budgets.settle_lapsed(connection, at)
-
-
 _KEY_COLUMNS = [work.c[name] for name in KEY]
 _key = tuple_(*_KEY_COLUMNS)
-_run_out = (
-    select(*_KEY_COLUMNS)
-    .where(work.c.holder.is_not(None), work.c.expires_at < bindparam("at", type_=UtcTimestamp))
-    .limit(_REAPED_AT_ONCE)
-    .with_for_update(skip_locked=True)
-    .cte("run_out")
-)
-_REAP = update(work).where(_key.in_(select(_run_out))).values(holder=None, claimed_at=None, expires_at=None)
-
-
-def _paused_sources(connection: Connection, at: datetime) -> set[str]:
-    """Return the sources that are paused as a whole."""
-    return set(connection.execute(_PAUSED, {"at": at}).scalars())
-
-
-_PAUSED = select(pause.c.source).where(
-    pause.c.customer_id.is_(None),
-    pause.c.query_name.is_(None),
-    or_(pause.c.until.is_(None), pause.c.until > bindparam("at", type_=UtcTimestamp)),
-)
-
-
 _LANE = {lane.value: lane for lane in Lane}
 _KIND = {kind.value: kind for kind in WorkKind}
 
@@ -232,20 +166,6 @@ def _claimed(row: Row[Any]) -> Claim:
     *key, lane, kind, fence, run_id, cost, tries, plan_id = tuple(row)
     requests = cost if kind == WorkKind.FETCH else 0
     return Claim(PartitionKey(*key), _LANE[lane], _KIND[kind], fence, run_id, requests, tries, plan_id)
-
-
-def _move_on(
-    connection: Connection, lanes: Mapping[Lane, LaneTurn], passes: Mapping[tuple[Lane, str, str], int]
-) -> None:
-    """Write how far lanes and flows have come."""
-    moved = [(lane.value, *flow, pass_) for (lane, *flow), pass_ in sorted(passes.items())]
-    update_rows(connection, flow_pass, moved, ("pass",))
-    turns = [
-        (lane.value, turn.pass_, turn.began, turn.clock)
-        for lane, turn in lanes.items()
-        if any(moved[0] is lane for moved in passes)
-    ]
-    update_rows(connection, lane_pass, turns, ("pass", "began", "clock"))
 
 
 def _requests(claims: Iterable[Claim]) -> dict[Scope, int]:
