@@ -13,7 +13,9 @@ from sqlalchemy import event
 
 from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey
+from sealbook.model.expectations import Expectations
 from sealbook.model.selection import Extent, Selection
+from sealbook.model.universe import Account, Asset, AssetName, Universe, Upstream
 from tests.support.ledger import KEY, OTHER, accept
 from tests.support.pointers import load
 
@@ -63,7 +65,7 @@ def accesses(ledger: Ledger, statement: str, parameters: Any) -> Iterator[str]:
     with ledger._database.read() as connection:
         if ledger._database.dialect == "sqlite":
             for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters):
-                if re.match("(SEARCH|SCAN) (partition_state|attempt|pointer|load_record)", row.detail):
+                if re.match("(SEARCH|SCAN) (partition_stat|attempt|pointer|load_record)", row.detail):
                     yield row.detail
             return
         connection.exec_driver_sql("SET enable_seqscan = off")
@@ -103,6 +105,28 @@ def test_the_facts_of_a_customer_are_sought(published: Ledger) -> None:
     reached = [each for each in plan if "run_event" in each and ("INDEX" in each or "Index" in each)]
     assert any("run_event_partition" in each for each in reached), plan
     assert not [each for each in plan if "SCAN run_event" in each or "Seq Scan on run_event" in each], plan
+
+
+def test_the_status_of_a_partition_is_sought_by_its_series_and_day(published: Ledger) -> None:
+    """And so is that of what it is made of: neither is looked for among all."""
+    published.projector().catch_up()
+    above, below = (AssetName(key.source, key.query_name) for key in (DEMO, OTHER))
+    assets = {above: Asset(above), below: Asset(below, upstreams=(Upstream(above, -1, 0),))}
+    accounts = {KEY.customer_id: Account(KEY.customer_id, first_day=KEY.logical_date)}
+    universe = Universe(assets, {above.source: accounts, below.source: accounts})
+    expectations = Expectations(universe, published.reader.now())
+    with statements(published) as asked:
+        published.reader.statuses.line(OTHER, expectations)
+        published.reader.statuses.reasons(OTHER, expectations)
+    reached = [
+        each
+        for statement, parameters in asked
+        if "partition_status" in statement
+        for each in accesses(published, statement, parameters)
+        if "series_id" in each
+    ]
+    assert reached
+    assert all("day" in each for each in reached), reached
 
 
 def test_the_extent_of_what_is_known(published: Ledger) -> None:

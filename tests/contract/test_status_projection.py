@@ -365,6 +365,22 @@ def test_a_run_stays_with_the_book_that_opened_it(ledger_url: str) -> None:
         assert len(versions) == 2
 
 
+def test_the_work_of_other_books_puts_nobody_behind(ledger_url: str) -> None:
+    """R-EVT-9: PROJECTOR_LAG_HIGH says that something of one's own is not shown yet."""
+    scopes = [Scope(), Scope("acme"), Scope("acme", "trial")]
+    with ExitStack() as opened:
+        ledgers = [opened.enter_context(open_ledger(ledger_url, scope=scope)) for scope in scopes]
+        for number, worker in enumerate(ledgers, 1):
+            run = worker.open_run()
+            worker.judge([replace(accept(KEY, 1), run_id=run)])
+            for ledger in ledgers:
+                [lag] = [each for name, each in ledger.projector().lags().items() if name != "runs"]
+                assert (lag.events > 0) == (ledger is worker), number
+                assert ledger.reader.statuses.lag().events == lag.events
+            for ledger in ledgers:
+                ledger.projector().catch_up()
+
+
 def test_a_reader_says_how_far_it_is_behind(ledger: Ledger) -> None:
     assert ledger.reader.statuses.lag().events == 0
     ledger.judge([accept(KEY, 1)])

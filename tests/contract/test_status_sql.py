@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,20 +12,27 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.status.reader import StatusReader
 from sealbook.ledger.status.tables import partition_status, time_of
 from sealbook.model import PartitionKey
 from sealbook.model.display import Display
+from sealbook.model.expectations import Expectations
+from sealbook.model.freshness import Freshness
 from sealbook.model.partition_events import Stage
 from sealbook.model.selection import Selection
 from sealbook.model.staleness import StaleCode
 from sealbook.model.status import AttemptOutcome, Availability
 from sealbook.model.status_line import ALL, QueryCounts, StatusFilter, StatusLine
-from sealbook.model.universe import AssetName
-from tests.support.ledger import BACKENDS
+from sealbook.model.universe import Account, Asset, AssetName, Universe, Upstream
+from tests.support.ledger import BACKENDS, PostgresqlServer
 from tests.support.status_cases import (
+    ABOVE,
+    AGGREGATE,
+    BELOW,
     CHANGES,
     CUSTOMERS,
     DAY,
+    HOUR,
     Case,
     cases,
     expected_letter,
@@ -33,6 +40,7 @@ from tests.support.status_cases import (
     expected_lines,
     expected_reasons,
     prepare,
+    published_at,
     store,
 )
 
@@ -61,6 +69,14 @@ SELECTIONS = st.one_of(
         st.none() | st.sets(st.sampled_from(["above", "below", "aggregate", "gone"]), min_size=1),
         st.sampled_from(DAYS),
         st.none() | st.integers(0, 5),
+    ),
+    st.builds(
+        lambda query, customer, days: Selection(
+            keys=[PartitionKey("demo", customer, query, day) for day in days]
+        ),
+        st.sampled_from(["above", "below", "aggregate"]),
+        st.sampled_from(CUSTOMERS),
+        st.sets(st.sampled_from(DAYS[:7]), min_size=2, max_size=4),
     ),
     st.builds(
         lambda keys: Selection(keys=keys),
@@ -112,6 +128,32 @@ def test_lines(shared: Ledger, case: Case, selection: Selection, where: StatusFi
     assert lines_of(shared, case, selection, where, page) == expected
 
 
+def test_equal_times_are_fresh(shared: Ledger) -> None:
+    """R-PST-3: at the due point, and at the moment of the upstream; a moment earlier is neither."""
+    day, due = date(2026, 3, 9), datetime(2026, 3, 10, 6, tzinfo=UTC)
+    assets = {
+        ABOVE: Asset(ABOVE),
+        BELOW: Asset(BELOW, Freshness((6 * HOUR,)), (Upstream(ABOVE), Upstream(ABOVE, -1, 0))),
+        AGGREGATE: Asset(AGGREGATE, upstreams=(Upstream(ABOVE, all_customers=True),)),
+    }
+    universe = Universe(assets, {"demo": {"a": Account("a", first_day=day)}})
+    for moment, reasons in (
+        (due, ()),
+        (due - timedelta(microseconds=1), (StaleCode.FRESHNESS_POLICY, StaleCode.UPSTREAM_CHANGED)),
+    ):
+        case = Case(
+            Expectations(universe, datetime(2026, 3, 10, 6, tzinfo=UTC)),
+            {
+                PartitionKey("demo", "a", asset.query_name, day): published_at(at)
+                for asset, at in ((ABOVE, due), (BELOW, moment), (AGGREGATE, moment))
+            },
+        )
+        store(shared, case)
+        lines = lines_of(shared, case, Selection(), ALL, 10)
+        assert lines == expected_lines(case)
+        assert [line.stale_reasons for line in lines] == [(), reasons[1:], reasons]
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
 @given(case=cases(), selection=SELECTIONS)
 def test_counts(shared: Ledger, case: Case, selection: Selection) -> None:
@@ -160,6 +202,31 @@ def test_cells(shared: Ledger, case: Case, selection: Selection) -> None:
             key = PartitionKey(row.source, row.customer_id, row.query_name, first + number * DAY)
             asked = selection.matches(key)
             assert letter == (expected_letter(case, key) if asked else " "), key
+
+
+def test_postgresql_plans_for_what_it_is_given_however_often_asked(
+    postgresql: PostgresqlServer,
+) -> None:
+    """A plan for anything would look through the numbers of all series for each row."""
+    asset = Asset(ABOVE, upstreams=(Upstream(ABOVE, -1, -1), Upstream(ABOVE, all_customers=True)))
+    universe = Universe({ABOVE: asset}, {"demo": {"a": Account("a", first_day=CHANGES[0])}})
+    case = Case(
+        Expectations(universe, datetime(2026, 3, 10, tzinfo=UTC)),
+        {PartitionKey("demo", "a", "above", CHANGES[0]): published_at(datetime(2026, 3, 9, tzinfo=UTC))},
+    )
+    with open_ledger(postgresql.create_ledger()) as ledger:
+        prepare(ledger)
+        store(ledger, case)
+        with ledger._database.snapshot() as at_once:  # the driver forgets what it prepared when that ends
+            for _ in range(20):
+                StatusReader(at_once, ledger._clock).counts(case.expectations)
+            with at_once.read() as connection:
+                plans = connection.exec_driver_sql(
+                    "SELECT custom_plans, generic_plans FROM pg_prepared_statements"
+                    " WHERE statement LIKE '%%FROM partition_status%%ANY%%'"
+                ).all()
+    assert len(plans) == 3, "the counts, and two that gather"
+    assert all(custom > 10 and generic == 0 for custom, generic in plans), plans
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)

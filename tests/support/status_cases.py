@@ -51,6 +51,11 @@ class Row:
     availability: Availability
 
 
+def published_at(at: datetime) -> Row:
+    """Return the row of a partition that was published at a time, and that is all."""
+    return Row(at, "one", at, AttemptOutcome.SUCCEEDED, None, Availability.PUBLISHED)
+
+
 @dataclass(frozen=True)
 class Case:
     """Rows, and what they are held against."""
@@ -94,9 +99,9 @@ def cases(draw: st.DrawFn) -> Case:
         lambda day, hour, minute: (
             datetime(day.year, day.month, day.day, tzinfo=UTC) + hour * HOUR + minute * timedelta(minutes=1)
         ),
-        st.sampled_from(days),
-        st.integers(0, 30),
-        st.sampled_from([0, 0, 0, 59]),
+        st.sampled_from(days[2:6]),
+        st.sampled_from([0, 4, 5, 6, 10, 11, 24]),
+        st.sampled_from([0, 0, 0, 0, 59]),
     )
     chosen = draw(upstreams)
     assets = {
@@ -116,10 +121,16 @@ def cases(draw: st.DrawFn) -> Case:
             first_day = draw(st.sampled_from([first, None]))
             accounts[source][customer] = Account(customer, zone, first_day, None if open_end else last)
     known = draw(st.dictionaries(st.sampled_from(list(assets)), st.sampled_from(days)))
+    also = draw(st.sampled_from([frozenset[str](), frozenset(HASHES)]))  # a hash is of one query, if not here
     in_force = draw(
         st.dictionaries(
             st.sampled_from([*assets, AssetName("demo", "gone")]),
-            st.builds(CodeInForce, st.sampled_from([*HASHES, "three"]), moments),
+            st.builds(
+                CodeInForce,
+                st.sampled_from([*HASHES, "three"]),
+                moments,
+                st.just(also),
+            ),
         )
     )
     expectations = Expectations(Universe(assets, accounts, known), draw(moments), in_force)

@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, not_, select
 
 from sealbook.ledger.status.asking import Asked, Series
-from sealbook.ledger.status.gathering import gathered
+from sealbook.ledger.status.fetching import fetch
+from sealbook.ledger.status.given import row
 from sealbook.ledger.status.held import (
     FAILED,
     FAILED_SINCE,
@@ -20,7 +21,6 @@ from sealbook.ledger.status.held import (
     Held,
     Shape,
     hold,
-    row,
 )
 from sealbook.ledger.status.tables import day_number
 from sealbook.model import PartitionKey
@@ -44,12 +44,13 @@ def cells_of(
         each._replace(since=max(each.since, begin), until=min(each.until, end)) for each in asked.series
     ]
     asked = replace(asked, series=[each for each in series if each.since <= each.until])
-    days = {each.name: _untouched(each, begin, end) for each in asked.series}
+    days = {each.name: bytearray([_BLANK]) * (end - begin + 1) for each in asked.series}
+    for each in asked.series:
+        _fill_in(days[each.name], each, begin)
     numbers = {each.number: days[each.name] for each in asked.series if each.number is not None}
     if numbers:
-        dialect = connection.dialect.name
-        parameters = asked.parameters(dialect) | gathered(connection, asked)
-        for number, day, cell in connection.execute(_query(dialect, asked.shape), parameters):
+        query = _query(connection.dialect.name, asked.shape)
+        for number, day, cell in fetch(connection, query, asked):
             numbers[number][day - begin] = cell
     for key in running:
         place = day_number(key.logical_date) - begin
@@ -59,21 +60,20 @@ def cells_of(
     return [DayCells(*name, found.decode("latin-1").translate(_LETTERS)) for name, found in days.items()]
 
 
-def _untouched(series: Series, begin: int, end: int) -> bytearray:
-    """Return the cells of a series that nobody has touched."""
-    cells = bytearray([_BLANK]) * (end - begin + 1)
+def _fill_in(cells: bytearray, series: Series, begin: int) -> None:
+    """Fill in the cells of a series as if nobody had touched it."""
     for each in series.stretches:
         first, last = max(each.first, series.since), min(each.last, series.until)
         if each.expected and first <= last:
             cell = _MISSING if each.due else _PROVISIONAL
             cells[first - begin : last - begin + 1] = bytes([cell]) * (last - first + 1)
-    return cells
 
 
 @cache
 def _query(dialect: str, shape: Shape) -> Select[Any]:
     held = hold(dialect, shape)
-    return select(row.series_id, row.day, cell_of_row(held)).select_from(held.source)
+    cells = select(row.series_id, row.day, cell_of_row(held))
+    return cells.select_from(held.rows.source).where(held.rows.asked)
 
 
 def cell_of_row(held: Held) -> ColumnElement[int]:
@@ -84,7 +84,7 @@ def cell_of_row(held: Held) -> ColumnElement[int]:
         (not_(MATERIALIZED), place(Cell.PENDING)),
         (not_(READABLE), place(Cell.WITHDRAWN)),
         (FAILED_SINCE, place(Cell.LAST_ATTEMPT_FAILED)),
-        (held.stale, place(Cell.STALE)),
+        (held.reasons != 0, place(Cell.STALE)),
         (and_(held.expected, not_(held.due)), place(Cell.PROVISIONAL)),
         else_=place(Cell.MATERIALIZED),
     )

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, select
 
 from sealbook.ledger.status.asking import Asked, Series
 from sealbook.ledger.status.gathering import in_spans
-from sealbook.ledger.status.held import row
+from sealbook.ledger.status.given import row
 
 
 def untouched_days(connection: Connection, asked: Asked) -> Iterator[tuple[Series, list[int]]]:
@@ -17,22 +17,27 @@ def untouched_days(connection: Connection, asked: Asked) -> Iterator[tuple[Serie
     Most lack the latest days, or the first ones: where the days that are there follow one another, to know
     the first and the last of them is enough.
     """
-    extent = select(row.series_id, func.count(), func.min(row.day), func.max(row.day)).group_by(row.series_id)
     spans = [(each.number, each.due.start, each.due.stop - 1) for each in asked.series if each.due]
-    extents = {number: rest for number, *rest in in_spans(connection, extent, spans)}
-    torn = {number for number, (count, first, last) in extents.items() if count <= last - first}
-    days: dict[int, set[int]] = {}
+    extents: dict[int, list[int]] = {}
+    if asked.keyed:  # days of a series here and there
+        torn = {number for number, *_ in spans if number is not None}
+    else:
+        extent = select(row.series_id, func.count(), func.min(row.day), func.max(row.day))
+        found = in_spans(connection, extent.group_by(row.series_id), spans)
+        extents = {number: rest for number, *rest in found}
+        torn = {number for number, (count, first, last) in extents.items() if count <= last - first}
+    days: dict[int, set[int]] = {number: set() for number in torn}
     of_torn = [span for span in spans if span[0] in torn]
     for number, day in in_spans(connection, select(row.series_id, row.day), of_torn) if torn else ():
-        days.setdefault(number, set()).add(day)
+        days[number].add(day)
     for each in asked.series:
         due = each.due
         count, first, last = (0, 0, 0) if each.number is None else extents.get(each.number, (0, 0, 0))
-        if count == len(due):
-            continue
         if each.number in days:
-            yield each, [day for day in due if day not in days[each.number]]
+            untouched = [day for day in due if day not in days[each.number]]
         elif count:
-            yield each, [*range(due.start, first), *range(last + 1, due.stop)]
+            untouched = [*range(due.start, first), *range(last + 1, due.stop)]
         else:
-            yield each, list(due)
+            untouched = list(due)
+        if untouched:
+            yield each, untouched

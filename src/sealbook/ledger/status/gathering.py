@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import Column, Connection, Integer, Select, and_, func, select
+from sqlalchemy import Connection, Select, func, select
 
 from sealbook.ledger.status.asking import Asked, Series
-from sealbook.ledger.status.given import GivenTable
-from sealbook.ledger.status.held import GATHERED, row
-from sealbook.ledger.status.tables import partition_status
+from sealbook.ledger.status.given import NEVER, Given, Numbers, row
+from sealbook.ledger.status.giving import fetch_given, rows_given
+from sealbook.ledger.status.timeline import FOREVER, Stretch
 from sealbook.model.universe import Upstream
 
-_SPANS = GivenTable("spans", [Column(name, Integer) for name in ("series_id", "first", "last")])
+_SPAN = ("series_id", "number", "profile", "first", "last")
 
 Span = tuple[int | None, int, int]
 """The number of a series, if it has one, and the first and last day of it that is expected."""
 
 
-def gathered(connection: Connection, asked: Asked) -> dict[str, Any]:
-    """Return the parameters of a statement that say what upstreams of all customers add up to."""
-    rows: list[tuple[int, int, int | None, bool]] = []
-    for link, (asset, upstream) in enumerate(asked.links):
+def gather(connection: Connection, asked: Asked) -> list[Numbers]:
+    """Return what upstreams of all customers add up to: by link and day, the latest, and if one lacks."""
+    rows: list[Numbers] = []
+    for link, (asset, upstream) in enumerate(asked.links, 1):
         own = [each for each in asked.series if each.asset == asset and each.number is not None]
         for day, latest, unknown in _by_day(connection, own, upstream, _spans_of(asked, upstream)):
-            rows.append((link, day, latest, unknown))
-    return GATHERED.parameters(connection.dialect.name, rows) if asked.links else {}
+            rows.append((link, day, -NEVER if latest is None else latest, int(unknown)))
+    return rows
 
 
 def _by_day(
@@ -98,11 +98,20 @@ def _wanted(spans: Iterable[Span], begin: int, end: int) -> list[int]:
     return list(accumulate(steps))
 
 
-def in_spans(connection: Connection, query: Select[Any], spans: Iterable[Span]) -> list[Any]:
-    """Ask for rows of series, from a day to a day each."""
+def in_spans(connection: Connection, query: Select[Any], spans: Iterable[Span]) -> Sequence[Any]:
+    """Ask for rows of series, from a day to a day each; of one that comes again, also for all between."""
     dialect = connection.dialect.name
-    span = _SPANS.table(dialect)
-    within = and_(row.series_id == span.c.series_id, row.day >= span.c.first, row.day <= span.c.last)
-    known = (each for each in spans if each[0] is not None)
-    rows = query.select_from(span.join(partition_status, within))
-    return list(connection.execute(rows, _SPANS.parameters(dialect, known)))
+    rows = rows_given(dialect, _SPAN)
+    bounds: dict[int, tuple[int, int]] = {}
+    for number, first, last in spans:
+        if number is not None:
+            known = bounds.get(number, (first, last))
+            bounds[number] = min(first, known[0]), max(last, known[1])
+    within = (row.day >= rows.own("first"), row.day <= rows.own("last"))
+    given = Given(
+        columns=_SPAN,
+        series=[(number, 0, 1, *span) for number, span in bounds.items()],
+        profiles={(Stretch(-FOREVER, FOREVER, expected=False, due=False),): 1},
+    )
+    found = query.select_from(rows.source).where(rows.asked, *within)
+    return fetch_given(connection, found, given)

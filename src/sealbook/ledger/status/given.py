@@ -1,47 +1,81 @@
-"""Rows that a statement is given as parameters, as a table of which the planner knows how long it is."""
+"""What a statement is given about series and days, and the rows of partition status that it says this of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
-from sqlalchemy import ARRAY, CTE, Column, bindparam, func, select
+from sqlalchemy import ColumnElement, FromClause
 
-from sealbook.ledger.db.bulk import encode_rows, given_rows
+from sealbook.ledger.status.tables import partition_status
+from sealbook.ledger.status.timeline import FOREVER, Stretch
+
+row = partition_status.c
+
+NONE = 0
+"""No such series, validator, contract or link: all numbers begin with 1, as places in arrays do."""
+
+NEVER = 2**62
+"""A time that does not come; its negative is one that has always passed."""
+
+STRETCH = ("number", "late_before", "settled_from")
+"""What is given about the days of a stretch."""
+
+GATHERED = ("latest", "unknown")
+"""What is given about a day of a link."""
+
+KEY = ("series_id", "day")
+
+Stretches = tuple[Stretch, ...]
+Numbers = Sequence[int]
 
 
-class GivenTable:
-    """A table that a statement is given; each of its rows is there once."""
+class Given(NamedTuple):
+    """What is given: of series, in the order of some columns; of the days of profiles; of contracts."""
 
-    def __init__(self, name: str, columns: Sequence[Column[Any]]) -> None:
-        self._name = name
-        self._columns = columns
-        self._tables: dict[str, CTE] = {}
+    columns: Sequence[str]
+    series: Sequence[Numbers]
+    profiles: Mapping[Stretches, int]
+    number: Callable[[Stretch], int] = lambda _: 0
+    contracts: Mapping[int, int] = MappingProxyType({})
+    """The numbers of contracts by the ids of validators."""
+    gathered: Sequence[Numbers] = ()
+    """Link, day, and what is given about it."""
+    since: int = -FOREVER
+    until: int = FOREVER
+    keys: Sequence[Numbers] = ()
+    """Series and days, if single partitions are asked for."""
+    above: frozenset[int] = frozenset()
+    """Other series of which one day is looked up, in the days `above_since` to `above_until`."""
+    above_since: int = -FOREVER
+    above_until: int = FOREVER
 
-    def table(self, dialect: str) -> CTE:
-        """Return the table, which is the same one wherever a statement names it."""
-        if dialect not in self._tables:
-            self._tables[dialect] = self._make(dialect)
-        return self._tables[dialect]
+    def stretches(self) -> Iterator[tuple[int, Stretch, Numbers]]:
+        """Yield the stretches of each profile, with what is given about their days."""
+        for stretches, profile in self.profiles.items():
+            for each in stretches:
+                late_before = -NEVER if each.late_before is None else each.late_before
+                settled_from = NEVER if each.settled_from is None else each.settled_from
+                yield profile, each, (self.number(each), late_before, settled_from)
 
-    def _make(self, dialect: str) -> CTE:
-        if dialect != "postgresql":
-            rows = select(given_rows(dialect, self._columns, self._name))
-            return rows.cte(self._name).prefix_with("MATERIALIZED")
-        arrays = (bindparam(self._of(each), type_=ARRAY(each.type)) for each in self._columns)
-        names = [each.name for each in self._columns]
-        row = func.unnest(*arrays).table_valued(*names, name=f"{self._name}_row").render_derived()
-        columns = [row.c[each.name].label(each.name) for each in self._columns]
-        # Grouped, so that PostgreSQL takes it for few rows: it joins them to the table, and not the reverse.
-        return select(*columns).group_by(*columns).cte(self._name)
 
-    def parameters(self, dialect: str, rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
-        """Return the parameters that give it these rows."""
-        names = [each.name for each in self._columns]
-        if dialect != "postgresql":
-            return encode_rows((dict(zip(names, row, strict=True)) for row in rows), self._name)
-        values = list(zip(*rows, strict=True)) or [()] * len(names)
-        return {self._of(each): list(of) for each, of in zip(self._columns, values, strict=True)}
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """The rows that are asked for, and what is given about each."""
 
-    def _of(self, column: Column[Any]) -> str:
-        return f"{self._name}_{column.name}"
+    source: FromClause
+    tables: tuple[FromClause, ...]
+    """What the row is joined of, for queries about it to name."""
+    asked: ColumnElement[bool]
+    own: Callable[[str], ColumnElement[int]]
+    """Says what is given about a row's series."""
+    number: ColumnElement[int]
+    """The bits that are given for a row's series and for its day, added up."""
+    late_before: ColumnElement[int]
+    settled_from: ColumnElement[int]
+    contract: ColumnElement[int]
+    """The number of the contract by which a row was accepted."""
+    gathered: tuple[tuple[ColumnElement[int], ColumnElement[int]], ...]
+    """For each link of a series: the latest materialization above a row, and whether one is unknown."""

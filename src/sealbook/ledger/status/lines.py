@@ -7,14 +7,16 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, false, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, false, or_, select, true
 
 from sealbook.ledger.events.tables import run_head
 from sealbook.ledger.states.tables import validator
 from sealbook.ledger.status.asking import Asked, Series
+from sealbook.ledger.status.fetching import fetch
 from sealbook.ledger.status.gaps import untouched_days
-from sealbook.ledger.status.gathering import Changes, gathered
-from sealbook.ledger.status.held import DISPLAYS, FAILED, REASONS, Held, Shape, hold, row
+from sealbook.ledger.status.gathering import Changes
+from sealbook.ledger.status.given import row
+from sealbook.ledger.status.held import DISPLAYS, FAILED, REASONS, Held, Shape, hold
 from sealbook.ledger.status.rows import StatusRow, row_version
 from sealbook.ledger.status.tables import day_of, time_of
 from sealbook.model import PartitionKey, RunId
@@ -35,10 +37,9 @@ def known_lines(connection: Connection, asked: Asked, where: StatusFilter) -> It
     names = {each.number: each.name for each in asked.series if each.number is not None}
     if not names:
         return
-    dialect = connection.dialect.name
     changes = Changes(connection, asked)
-    parameters = asked.parameters(dialect) | gathered(connection, asked)
-    for found in connection.execute(_query(dialect, asked.shape, where), parameters).all():
+    query = _query(connection.dialect.name, asked.shape, where)
+    for found in fetch(connection, query, asked):
         source, customer_id, query_name = names[found.series_id]
         key = PartitionKey(source, customer_id, query_name, day_of(found.day))
         yield _line(key, found, asked.expectations, changes)
@@ -58,13 +59,12 @@ def swept_rows(
     names = {each.number: each.name for each in asked.series if each.number is not None}
     if not names:
         return
-    dialect = connection.dialect.name
     changes = Changes(connection, asked)
-    parameters = asked.parameters(dialect) | gathered(connection, asked)
-    for found in connection.execute(_sweeping(dialect, asked.shape), parameters).all():
+    query = _sweeping(connection.dialect.name, asked.shape)
+    for found in fetch(connection, query, asked):
         source, customer_id, query_name = names[found.series_id]
         key = PartitionKey(source, customer_id, query_name, day_of(found.day))
-        main = next((code for code in REASONS if getattr(found, code)), None)
+        main = next(iter(_codes(found.reasons)), None)
         since = None if main is None else _since(key, main, found, asked.expectations, changes)
         yield StatusRow(*found[: len(row)]), main, since
 
@@ -100,7 +100,7 @@ def untouched_line(key: PartitionKey, expectations: Expectations) -> StatusLine:
 def _query(dialect: str, shape: Shape, where: StatusFilter) -> Select[Any]:
     held = hold(dialect, shape)
     source = (
-        held.source.outerjoin(_materialized_run, _materialized_run.c.number == row.materialized_run)
+        held.rows.source.outerjoin(_materialized_run, _materialized_run.c.number == row.materialized_run)
         .outerjoin(_attempt_run, _attempt_run.c.number == row.attempt_run)
         .outerjoin(_validator, _validator.c.id == row.validator_id)
     )
@@ -118,7 +118,7 @@ def _query(dialect: str, shape: Shape, where: StatusFilter) -> Select[Any]:
             row.changed_at,
             row.changed_version,
             row.availability,
-            *_reasons(held),
+            held.reasons.label("reasons"),
             held.display.label("display"),
             held.upstream_changed_at.label("upstream_changed_at"),
             held.expected.label("expected"),
@@ -127,21 +127,16 @@ def _query(dialect: str, shape: Shape, where: StatusFilter) -> Select[Any]:
             held.late.label("late"),
         )
         .select_from(source)
-        .where(_taken(held, where))
+        .where(held.rows.asked, _taken(held, where))
     )
 
 
 @cache
 def _sweeping(dialect: str, shape: Shape) -> Select[Any]:
     held = hold(dialect, shape)
-    columns = (*row, *_reasons(held), held.upstream_changed_at.label("upstream_changed_at"))
-    changing = or_(held.stale, row.stale_reason.is_not(None))
-    return select(*columns).select_from(held.source).where(changing)
-
-
-def _reasons(held: Held) -> Iterator[ColumnElement[bool]]:
-    for code, reason in zip(REASONS, held.reasons, strict=True):
-        yield func.coalesce(reason, false()).label(code.value)
+    found = (held.reasons.label("reasons"), held.upstream_changed_at.label("upstream_changed_at"))
+    changing = or_(held.reasons != 0, row.stale_reason.is_not(None))
+    return select(*row, *found).select_from(held.rows.source).where(held.rows.asked, changing)
 
 
 def _taken(held: Held, where: StatusFilter) -> ColumnElement[bool]:
@@ -153,7 +148,7 @@ def _taken(held: Held, where: StatusFilter) -> ColumnElement[bool]:
     if where.displays:
         taken.append(held.display.in_([DISPLAYS.index(each) for each in where.displays]))
     if where.stale:
-        taken.append(held.stale)
+        taken.append(held.reasons != 0)
     if where.failed:
         taken.append(FAILED)
     if where.late:
@@ -164,7 +159,7 @@ def _taken(held: Held, where: StatusFilter) -> ColumnElement[bool]:
 
 
 def _line(key: PartitionKey, found: Row[Any], expectations: Expectations, changes: Changes) -> StatusLine:
-    reasons = tuple(code for code in REASONS if getattr(found, code))
+    reasons = _codes(found.reasons)
     return StatusLine(
         key=key,
         last_materialization_run_id=_run_id(found.materialized_run_id),
@@ -187,6 +182,10 @@ def _line(key: PartitionKey, found: Row[Any], expectations: Expectations, change
         late=bool(found.late),
         attempted=True,
     )
+
+
+def _codes(bits: int) -> tuple[StaleCode, ...]:
+    return tuple(code for place, code in enumerate(REASONS) if bits >> place & 1)
 
 
 def _since(

@@ -8,19 +8,18 @@ event of the partition, which brings its row up to date.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, replace
 from functools import cache
 
 from sqlalchemy import Connection, Executable, bindparam, delete, insert, select
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger.db.bulk import encode_rows, given_rows, insert_rows, update_rows
-from sealbook.ledger.events.port import FeedEvent
+from sealbook.ledger.events.port import Backlog, FeedEvent
 from sealbook.ledger.events.tables import projection
 from sealbook.ledger.status.facts import Facts, read_facts
 from sealbook.ledger.status.inheriting import inherit
 from sealbook.ledger.status.rows import CHANGING, StatusRow, Told
-from sealbook.ledger.status.scopes import runs_of
+from sealbook.ledger.status.scopes import own_backlog, runs_of
 from sealbook.ledger.status.tables import SERIES, day_number, partition_status, status_series
 from sealbook.model import PartitionKey
 from sealbook.model.partition_events import FACT_TYPES
@@ -53,6 +52,10 @@ class PartitionStatuses:
         rows = {key: row.materialized_run for key, row in after.items()}
         current = read_facts(connection, rows)
         _write(connection, before, (_with(row, current[key]) for key, row in after.items()))
+
+    def backlog(self, connection: Connection, after: int) -> Backlog:
+        """Measure what the runs of the scope have said after a position."""
+        return own_backlog(connection, after, self._scope)
 
     def inherit(self, connection: Connection, before: int, after: int) -> None:
         """Take over what only rows that were read so far know: facts of runs that were retired."""
@@ -98,7 +101,7 @@ def _names(key: PartitionKey) -> tuple[str, str, str]:
 def _with(row: StatusRow, facts: Facts) -> StatusRow:
     if (row.availability, row.validator_id) == facts:
         return row
-    return replace(row, availability=facts.availability, validator_id=facts.validator_id)
+    return row._replace(availability=facts.availability, validator_id=facts.validator_id)
 
 
 def _series(
@@ -134,9 +137,9 @@ def _write(
     for row in after:
         known = before.get((row.series_id, row.day))
         if known is None:
-            new.append(astuple(row))
+            new.append(row)
         elif row != known:
-            changed.append(astuple(row))
+            changed.append(row)
     if new:
         insert_rows(connection, partition_status, new)
     if changed:

@@ -10,8 +10,9 @@ from sqlalchemy import Connection, Select, func, select
 
 from sealbook.ledger.status.asking import Asked, Series, SeriesName
 from sealbook.ledger.status.cells import CELLS, cell_of_row
-from sealbook.ledger.status.gathering import gathered
-from sealbook.ledger.status.held import Shape, hold, row
+from sealbook.ledger.status.fetching import fetch
+from sealbook.ledger.status.given import row
+from sealbook.ledger.status.held import Shape, hold
 from sealbook.ledger.status.tables import day_of
 from sealbook.model.display import Cell
 from sealbook.model.universe import AssetName
@@ -34,9 +35,8 @@ def rank(connection: Connection, asked: Asked, rows: int) -> Ranked | None:
     days: list[int] = []
     expected = [each for each in asked.series if each.expected is not None]
     if any(each.number is not None for each in expected):
-        dialect = connection.dialect.name
-        parameters = asked.parameters(dialect) | gathered(connection, asked)
-        for number, cell, count, first, last in connection.execute(_query(dialect, asked.shape), parameters):
+        query = _query(connection.dialect.name, asked.shape)
+        for number, cell, count, first, last in fetch(connection, query, asked):
             counts.setdefault(number, [0] * len(CELLS))[cell] = count
             days += first, last
     days += [day for each in expected if each.due for day in (each.due[0], each.due[-1])]
@@ -61,4 +61,5 @@ def _query(dialect: str, shape: Shape) -> Select[Any]:
     held = hold(dialect, shape)
     groups = (row.series_id, cell_of_row(held))
     counted = (func.count(), func.min(row.day), func.max(row.day))
-    return select(*groups, *counted).select_from(held.source).where(held.expected).group_by(*groups)
+    found = select(*groups, *counted).select_from(held.rows.source)
+    return found.where(held.rows.asked, held.expected).group_by(*groups)

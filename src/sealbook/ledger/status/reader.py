@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import astuple
 from datetime import date, datetime
 from functools import cache
 from itertools import islice
@@ -16,7 +15,6 @@ from sealbook.ledger.db.bulk import encode_rows, given_rows
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import projections
-from sealbook.ledger.events.feed import measure_backlog
 from sealbook.ledger.events.lag import Lag
 from sealbook.ledger.events.tables import projection
 from sealbook.ledger.states.tables import validator
@@ -26,7 +24,7 @@ from sealbook.ledger.status.counting import count
 from sealbook.ledger.status.lines import known_lines, missing_lines, untouched_line
 from sealbook.ledger.status.projection import projection_name
 from sealbook.ledger.status.ranking import Ranked, rank
-from sealbook.ledger.status.scopes import runs_of
+from sealbook.ledger.status.scopes import own_backlog, runs_of
 from sealbook.ledger.status.tables import (
     SERIES,
     day_number,
@@ -39,7 +37,7 @@ from sealbook.ledger.status.wanting import Wanting, at_due_points, find_wanting
 from sealbook.model import PartitionKey
 from sealbook.model.expectations import Expectations
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
-from sealbook.model.selection import Selection
+from sealbook.model.selection import Selection, key_of
 from sealbook.model.staleness import StaleReason
 from sealbook.model.status_line import ALL, DayCells, StatusCounts, StatusFilter, StatusLine
 from sealbook.model.universe import AssetName
@@ -61,21 +59,21 @@ class StatusReader:
 
     def line(self, key: PartitionKey, expectations: Expectations) -> StatusLine:
         """Return the line of one partition, known or not."""
-        found = self.lines(expectations, Selection(keys=[key]), limit=1)
-        return found[0] if found else untouched_line(key, expectations)
+        with self._database.read() as connection:
+            asked = ask_for(connection, self._name, expectations, Selection(keys=[key]))
+            return next(known_lines(connection, asked, ALL), None) or untouched_line(key, expectations)
 
     def reasons(self, key: PartitionKey, expectations: Expectations) -> list[StaleReason]:
         """Return every reason for which a partition is stale, the main one first, with what caused it."""
         with self._database.read() as connection:
-            row = self._rows(connection, [key]).get(key)
-            at = None if row is None else time_of(row.materialized_at)
-            if row is None or at is None:
+            row = self._rows(connection, [key])[key]
+            at = time_of(row.materialized_at)
+            if at is None:
                 return []
             above = self._rows(connection, expectations.universe.upstreams(key))
 
         def materialized(upstream: PartitionKey) -> datetime | None:
-            found = above.get(upstream)
-            return None if found is None else time_of(found.materialized_at)
+            return time_of(above[upstream].materialized_at)
 
         return expectations.reasons(key, at, row.contract_hash, materialized)
 
@@ -154,8 +152,8 @@ class StatusReader:
         """Return how far what is read is behind the log."""
         with self._database.read() as connection:
             state = projections.find(connection, self._name)
-            now = self._clock.now(connection)
-        return Lag.of(measure_backlog(self._database, 0 if state is None else state.position), now)
+            backlog = own_backlog(connection, 0 if state is None else state.position, self._scope)
+            return Lag.of(backlog, self._clock.now(connection))
 
     def _lines(
         self,
@@ -175,8 +173,8 @@ class StatusReader:
             yield from (line for line in found if after is None or line.key > after)
 
     def _rows(self, connection: Connection, keys: Iterable[PartitionKey]) -> dict[PartitionKey, Row[Any]]:
-        """Return when each of some partitions was materialized, and by which contract, as far as known."""
-        asked = {(*astuple(key)[:3], day_number(key.logical_date)): key for key in keys}
+        """Return of each of some partitions when it was materialized, and by which contract, if it was."""
+        asked = {(*key_of(key)[:3], day_number(key.logical_date)): key for key in keys}
         rows = encode_rows({**dict(zip(SERIES, names, strict=True)), "day": day} for *names, day in asked)
         found = connection.execute(_materialized(connection.dialect.name), rows | {"name": self._name})
         return {asked[tuple(row[:4])]: row for row in found}
@@ -184,31 +182,45 @@ class StatusReader:
 
 def ask_for(connection: Connection, name: str, expectations: Expectations, selection: Selection) -> Asked:
     """Say which series are chosen of the projection of a name, and what is expected of them."""
-    judges = select(validator.c.contract_hash, func.max(validator.c.id)).group_by(validator.c.contract_hash)
-    validators: dict[str, int] = dict(connection.execute(judges).all())
+    judges = select(validator.c.id, validator.c.contract_hash)
+    validators: dict[int, str | None] = dict(connection.execute(judges).all())
     of = status_series.c
     query = (
         select(of.id, *(of[each] for each in SERIES))
         .join(projection, projection.c.id == of.projection_id)
         .where(projection.c.name == name, projection.c.active)
     )
-    rows = connection.execute(query)
+    customers = _customers(expectations, selection)
+    if customers is not None:
+        query = query.where(of.customer_id.in_(customers))
+    rows = connection.execute(query).all()
     ids = {(source, customer, query_name): number for number, source, customer, query_name in rows}
     return ask(expectations, selection, ids, validators)
+
+
+def _customers(expectations: Expectations, selection: Selection) -> list[str] | None:
+    """Return the customers that are chosen; None for all, as also where something is made of all."""
+    chosen = [key.customer_id for key in selection.keys] if selection.keys else selection.customers
+    made_of_all = any(
+        upstream.all_customers
+        for asset in expectations.universe.assets.values()
+        if selection.has_query(*asset.name)
+        for upstream in asset.upstreams
+    )
+    return None if chosen is None or made_of_all else sorted({*chosen})
 
 
 @cache
 def _materialized(dialect: str) -> Executable:
     given = given_rows(dialect, [*(status_series.c[name] for name in SERIES), partition_status.c.day])
     named = and_(*(status_series.c[name] == given.c[name] for name in SERIES))
+    same = and_(partition_status.c.series_id == status_series.c.id, partition_status.c.day == given.c.day)
+    # Outer joins, as SQLite would otherwise read all partitions, and look for each among the keys.
     return (
         select(*given.c, partition_status.c.materialized_at, validator.c.contract_hash)
         .select_from(given)
-        .join(projection, and_(projection.c.name == bindparam("name"), projection.c.active))
-        .join(status_series, and_(status_series.c.projection_id == projection.c.id, named))
-        .join(
-            partition_status,
-            and_(partition_status.c.series_id == status_series.c.id, partition_status.c.day == given.c.day),
-        )
+        .outerjoin(projection, and_(projection.c.name == bindparam("name"), projection.c.active))
+        .outerjoin(status_series, and_(status_series.c.projection_id == projection.c.id, named))
+        .outerjoin(partition_status, same)
         .outerjoin(validator, validator.c.id == partition_status.c.validator_id)
     )

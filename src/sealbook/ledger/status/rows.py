@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ulid import ULID
 
@@ -32,8 +31,7 @@ class Told(NamedTuple):
         return cls(each.position, microseconds(_persisted_at(each)), run, outcome, stage)
 
 
-@dataclass(frozen=True, slots=True)
-class StatusRow:
+class StatusRow(NamedTuple):
     """A row, in the order of the columns."""
 
     series_id: int
@@ -55,7 +53,7 @@ class StatusRow:
 
     def after(self, told: Told) -> StatusRow:
         """Return the row after an event, which may come late or again."""
-        changes: dict[str, object] = {}
+        changes: dict[str, Any] = {}
         if told.outcome is not None and told.version > (self.attempt_version or 0):
             changes |= {
                 "attempt_run": told.run,
@@ -74,10 +72,10 @@ class StatusRow:
             }
         if told.version > self.changed_version:
             changes |= {"changed_at": told.at, "changed_version": told.version}
-        return replace(self, **changes) if changes else self  # type: ignore[arg-type]  # by their names
+        return self._replace(**changes) if changes else self
 
 
-CHANGING = tuple(StatusRow.__dataclass_fields__)[2:]
+CHANGING = StatusRow._fields[2:]
 """The columns that a change may concern: all but the primary key."""
 
 _STAGES = frozenset(stage.value for stage in Stage)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from sqlalchemy import Connection, Executable, select
+from sqlalchemy import Connection, Executable, and_, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from sealbook.ledger.db.bulk import encode_rows, given_rows
-from sealbook.ledger.events.tables import run_head
+from sealbook.ledger.events.port import Backlog
+from sealbook.ledger.events.tables import run_event, run_head
 from sealbook.ledger.status.tables import run_scope
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
@@ -42,3 +43,24 @@ def _runs(dialect: str) -> Executable:
         .join(asked, asked.c.run_id == run_head.c.run_id)
         .outerjoin(run_scope, run_scope.c.run_id == run_head.c.run_id)
     )
+
+
+def own_backlog(connection: Connection, after: int, scope: Scope) -> Backlog:
+    """Measure what the runs of a scope have said after a position: others' work is nothing to wait for."""
+    whose = run_scope.c.tenant_id
+    own = (
+        whose.is_(None)
+        if scope == DEFAULT_SCOPE
+        else and_(whose == scope.tenant_id, run_scope.c.workspace_id == scope.workspace_id)
+    )
+    waiting = (
+        select(func.count(), func.min(run_event.c.position), func.max(run_event.c.position))
+        .join(run_head, run_head.c.number == run_event.c.run_number)
+        .outerjoin(run_scope, run_scope.c.run_id == run_head.c.run_id)
+        .where(run_event.c.position > after, own)
+    )
+    events, first, last = connection.execute(waiting).one()
+    if not events:
+        return Backlog(0, None, after)
+    oldest = select(run_event.c.persisted_at).where(run_event.c.position == first)
+    return Backlog(events, connection.execute(oldest).scalar(), last)

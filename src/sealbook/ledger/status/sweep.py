@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
 from functools import partial
 
 from sqlalchemy import Connection, select
@@ -49,8 +48,8 @@ class StatusSweeper:
             for row, code, since in swept_rows(connection, part):
                 found = (None, None) if since is None else (microseconds(since), code)
                 if found != (row.stale_since, row.stale_reason):
-                    now = replace(row, stale_since=found[0], stale_reason=found[1], changed_at=at)
-                    changed.append(astuple(now))
+                    now = row._replace(stale_since=found[0], stale_reason=found[1], changed_at=at)
+                    changed.append(now)
             if changed:
                 update_rows(connection, partition_status, changed, _SWEPT)
             return len(changed)

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, and_, not_, or_, select
 
 from sealbook.ledger.status.asking import Asked
+from sealbook.ledger.status.fetching import fetch
 from sealbook.ledger.status.gaps import untouched_days
-from sealbook.ledger.status.held import READABLE, Shape, hold, row
+from sealbook.ledger.status.given import row
+from sealbook.ledger.status.held import READABLE, Shape, hold
 from sealbook.model.expectations import Expectations
 from sealbook.model.universe import Asset
 
@@ -40,10 +42,10 @@ def at_due_points(expectations: Expectations) -> Expectations:
 
 def find_wanting(connection: Connection, asked: Asked) -> Iterator[Wanting]:
     """Yield what each series wants, if it wants anything; `asked` is `at_due_points`."""
-    dialect = connection.dialect.name
     found: dict[int | None, Wanting] = {}
     names = {each.number: each.name for each in asked.series}
-    for number, day, readable in connection.execute(_wanting(dialect), asked.parameters(dialect)).all():
+    query = _wanting(connection.dialect.name, asked.shape)
+    for number, day, readable in fetch(connection, query, asked):
         wanting = found.get(number)
         if wanting is None:
             wanting = found[number] = Wanting(names[number], [], [])
@@ -57,11 +59,10 @@ def find_wanting(connection: Connection, asked: Asked) -> Iterator[Wanting]:
 
 
 @cache
-def _wanting(dialect: str) -> Select[Any]:
-    held = hold(dialect, Shape())
-    late = held.reasons[0]
+def _wanting(dialect: str, shape: Shape) -> Select[Any]:
+    held = hold(dialect, shape)
     return (
         select(row.series_id, row.day, READABLE)
-        .select_from(held.source)
-        .where(and_(held.due, or_(not_(READABLE), late)))
+        .select_from(held.rows.source)
+        .where(held.rows.asked, and_(held.due, or_(not_(READABLE), held.late)))
     )
