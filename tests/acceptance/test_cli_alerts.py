@@ -17,7 +17,11 @@ from sqlalchemy import text
 import sealbook
 from sealbook.ledger import open_ledger
 from sealbook.ledger.db.engine import Database
-from sealbook.model import RunEvent
+from sealbook.model import PartitionKey, RunEvent
+from sealbook.model.failures import ErrorClass
+from sealbook.model.partition_events import PartitionFailed, Stage
+from sealbook.model.plans import PlanKind, PlanRequest
+from sealbook.model.selection import Selection
 from tests.support.cli import SEALBOOK, run
 from tests.support.commands import check_command
 from tests.support.ledger import run_id
@@ -170,6 +174,52 @@ def test_an_outage_of_thousands_is_a_few_calls(tmp_path: Path, ledger_url: str, 
         )  # fmt: skip
         assert run("status", "alerts", "--send", cwd=tmp_path).said == "1,200 alerts. 1,200 notices sent. "
     assert [len(batch) for batch in server.batches] == [1000, 200]
+
+
+@pytest.mark.parametrize(
+    ("error_class", "kind", "says"),
+    [
+        (ErrorClass.TRANSIENT, "terminal", "is given up: 1 failure in a row, which is max_attempts"),
+        (
+            ErrorClass.PERMANENT,
+            "parked",
+            "is parked: it fails until an operator or the configuration changes",
+        ),
+    ],
+)
+def test_what_has_stopped_is_told_once_and_once_more_when_it_is_taken_up_again(
+    tmp_path: Path, ledger_url: str, server: AlertServer, error_class: ErrorClass, kind: str, says: str
+) -> None:
+    """R-CTL-5: of this book's partitions that it still expects, and of nobody else's."""
+    stopped, other = ALL[0], key("zz", DAY)
+    with server.up():
+        book = write_status_book(
+            tmp_path, ledger_url, customers="a", first_day=DAY, alerts={"url": server.url},
+            control={"retries": {"max_attempts": 1}},
+        )  # fmt: skip
+        with sealbook.open(book) as opened:
+            opened.ledger.runs.tell([failed(stopped, error_class), failed(other, error_class)])
+        ran = run("status", "alerts", "--send", "--format", "json", cwd=book)
+        assert ran.code == 3
+        [alert] = ran.json
+        assert (alert["kind"], alert["subject"]) == (kind, str(stopped))
+        assert f"{stopped} {says}" in alert["message"]
+        assert alert["since"] is not None
+        check_command(alert["command"])
+        assert run("status", "alerts", "--send", cwd=book).said == "1 alert. 0 notices sent. "
+        with sealbook.open(book) as opened:
+            request = PlanRequest(PlanKind.CLEAR, Selection(keys=[stopped]))
+            plan = opened.ledger.plans.preview(request, actor="ann", reason="the account is back").plan
+            opened.ledger.plans.carry_out(plan.id)
+        assert run("status", "alerts", "--send", cwd=book).said == "0 alerts. 1 notice sent. "
+    assert told(server) == [("raised", kind, str(stopped)), ("resolved", kind, str(stopped))]
+
+
+def failed(partition: PartitionKey, error_class: ErrorClass) -> PartitionFailed:
+    return PartitionFailed(
+        key=partition, run_id=run_id(1), attempt="1", failed_stage=Stage.EXTRACT, error_class=error_class,
+        error="no answer",
+    )  # fmt: skip
 
 
 def test_a_projection_that_lags(book: Path, ledger_url: str, server: AlertServer) -> None:

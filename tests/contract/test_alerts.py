@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from sealbook.errors import Conflict, Transient
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.alerts import TURN, AlertTurn
+from sealbook.ledger.alerts import KEPT, TURN, AlertTurn
 from sealbook.model.alerts import Alert, AlertKind, Notice
 from sealbook.model.scope import Scope
 from sealbook.status.alerting import BATCH, send_notices
@@ -104,6 +104,35 @@ def test_nothing_is_lost_while_the_receiver_is_down(ledger: Ledger) -> None:
     receiver.fails = False
     assert send(ledger, receiver=receiver) == 4
     assert waiting(ledger) == []
+
+
+def test_what_is_over_and_was_told_is_kept_for_a_while(ledger: Ledger, clock: Hands) -> None:
+    receiver = Keeper()
+    send(ledger, alert("long"), alert("over"), alert("untold"))
+    send(ledger, alert("long"), alert("untold"))
+    receiver.fails = True
+    with pytest.raises(Transient):
+        send(ledger, alert("long"), receiver=receiver)
+
+    def pruned() -> int:
+        with ledger.alerts.turn() as turn:
+            return turn.prune()
+
+    def left() -> list[str]:
+        both = "SELECT subject FROM alert JOIN alert_notice ON alert_id = alert.id ORDER BY subject"
+        with ledger._database.read() as connection:
+            return list(connection.execute(text(both)).scalars())
+
+    everything = ["long", "over", "over", "untold", "untold"]
+    assert (pruned(), left()) == (0, everything)
+    clock.now += KEPT
+    assert (pruned(), left()) == (0, everything), "not before its time"
+    clock.now += timedelta(seconds=1)
+    assert (pruned(), left()) == (1, ["long", "untold", "untold"]), "nor what is not over, or nobody heard of"
+    send(ledger, alert("long"))
+    assert (pruned(), left()) == (1, ["long"])
+    with ledger._database.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM alert_notice")).scalar() == 1
 
 
 def test_an_outage_is_a_few_batches(ledger: Ledger) -> None:

@@ -14,18 +14,22 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
 
 from sealbook.errors import Conflict
 from sealbook.ledger.db import leases
 from sealbook.ledger.db.alert_tables import alert, alert_notice
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.types import UtcTimestamp
 from sealbook.model.alerts import Alert, AlertKind, Notice, NoticeState
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 
 TURN = timedelta(minutes=2)
 """How long one who died keeps others from their turn; longer than any receiver may take for a batch."""
+
+KEPT = timedelta(days=90)
+"""How long an alert that is over is kept, for whoever looks back."""
 
 _ALERT = ("kind", "subject", "since", "message", "command")
 
@@ -124,6 +128,18 @@ class AlertTurn:
 
         self._database.write(work, repeatable=True)
 
+    def prune(self) -> int:
+        """Remove what is over and was told long ago; return how many alerts that were."""
+
+        def work(connection: Connection) -> int:
+            before = {**self._scope, "before": self._renew(connection) - KEPT}
+            over = connection.execute(_PRUNE, before).rowcount
+            if over:
+                connection.execute(_PRUNE_NOTICES, self._scope)
+            return over
+
+        return self._database.write(work)
+
     def _renew(self, connection: Connection) -> datetime:
         """Return the time, in a transaction in which nobody else can take the turn."""
         at = self._clock.now(connection)
@@ -158,6 +174,17 @@ _WAITING = (
     .order_by(alert_notice.c.position)
 )
 _MARK = update(alert_notice).where(alert_notice.c.position == bindparam("of")).values(sent_at=bindparam("at"))
+
+
+_TOLD = ~exists().where(alert_notice.c.alert_id == alert.c.id, alert_notice.c.sent_at.is_(None))
+_PRUNE = (
+    delete(alert)
+    .where(*_of_scope(alert), alert.c.resolved_at < bindparam("before", type_=UtcTimestamp), _TOLD)
+    .execution_options(preserve_rowcount=True)
+)
+_PRUNE_NOTICES = delete(alert_notice).where(
+    *_of_scope(alert_notice), alert_notice.c.alert_id.not_in(select(alert.c.id))
+)
 
 
 def _notice(row: Any) -> Notice:

@@ -14,6 +14,10 @@ class AlertKind(StrEnum):
     """Consumers cannot read any more what they could read before."""
     LATE = "late"
     """A partition was not materialized by its deadline."""
+    TERMINAL = "terminal"
+    """A partition is given up (R-CTL-5)."""
+    PARKED = "parked"
+    """A partition failed for good, and waits for somebody."""
     PROJECTOR_LAG_HIGH = "PROJECTOR_LAG_HIGH"
     """What is shown is far behind the log (R-EVT-9)."""
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
+from itertools import islice
 
 import msgspec
 
 from sealbook.ledger.alerts import AlertTurn
 from sealbook.ledger.events import Lag
-from sealbook.ledger.status.reader import StatusReader
+from sealbook.ledger.reader import LedgerReader
 from sealbook.model.alerts import Alert, AlertKind, Notice
 from sealbook.model.display import Display
 from sealbook.model.expectations import Expectations
+from sealbook.model.outlook import Outlook, Prospect
 from sealbook.model.selection import Selection
 from sealbook.model.status import AttemptOutcome
 from sealbook.model.status_line import StatusFilter, StatusLine
 from sealbook.status.listing import iter_lines
+from sealbook.status.outlooks import Outlooks
 from sealbook.status.receivers import Receiver
 
 BATCH = 1_000
@@ -26,16 +29,17 @@ _ALERTING = StatusFilter(displays=frozenset({Display.WITHDRAWN}), late=True)
 
 
 def find_alerts(
-    reader: StatusReader,
+    ledger: LedgerReader,
     expectations: Expectations,
     lags: Mapping[str, Lag],
     selection: Selection,
 ) -> list[Alert]:
     """Return what is wrong now with partitions that are expected, and with projections; the worst first."""
     found = [_of_lag(name, lag, expectations) for name, lag in lags.items() if lag.alert is not None]
-    for line in iter_lines(reader, expectations, selection, _ALERTING):
+    for line in iter_lines(ledger.statuses, expectations, selection, _ALERTING):
         if line.expected:
             found += _of_line(line, expectations)
+    found += _stopped(ledger, expectations, selection)
     return sorted(found, key=_by_badness)
 
 
@@ -73,6 +77,23 @@ def _of_line(line: StatusLine, expectations: Expectations) -> Iterator[Alert]:
         done = "was never published" if line.last_materialization_at is None else "was not published again"
         message = f"{key} {done} by its deadline" + ("" if at is None else f", {at:%Y-%m-%d %H:%M} UTC")
         yield Alert(AlertKind.LATE, key, at, message, command)
+
+
+def _stopped(ledger: LedgerReader, expectations: Expectations, selection: Selection) -> Iterator[Alert]:
+    """Yield what nothing more is tried of by itself, where this book has tried it and still expects it."""
+    remaining = Outlooks(ledger.schedule, expectations.now).stopped(selection)
+    while some := {each.key: each for each in islice(remaining, BATCH)}:
+        own = Selection(keys=some)
+        for line in ledger.statuses.lines(expectations, own, limit=len(some)):
+            if line.expected and line.attempted:
+                yield _of_outlook(some[line.key])
+
+
+def _of_outlook(outlook: Outlook) -> Alert:
+    kind = AlertKind.PARKED if outlook.prospect is Prospect.PARKED else AlertKind.TERMINAL
+    by = "" if outlook.by is None else f" by {outlook.by}"
+    message = f"{outlook.key} is {outlook.in_short}{by}: {outlook.why}"
+    return Alert(kind, str(outlook.key), outlook.since, message, f"sealbook explain {outlook.key}")
 
 
 def _of_lag(name: str, lag: Lag, expectations: Expectations) -> Alert:
