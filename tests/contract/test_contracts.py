@@ -13,7 +13,10 @@ import pytest
 from sealbook.errors import NotFound
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.model import PartitionKey
-from sealbook.model.contract import Column, ColumnType, Contract, Query, Rule
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column, Contract, Query, Rule
+from sealbook.model.staleness import CodeInForce, StaleCode, stale_reasons
+from sealbook.model.versions import Term
 from sealbook.validate.contracts import column_errors
 from tests.support.ledger import accept, reject
 
@@ -44,6 +47,24 @@ def test_a_contract_is_in_force_from_when_it_is_first_used(ledger_url: str) -> N
         assert reader.history("other") == []
         with pytest.raises(NotFound, match="feed"):
             reader.contract("feed")
+
+
+def test_what_a_version_accepted_that_holds_for_earlier_days_is_not_out_of_date(ledger_url: str) -> None:
+    """R-VER-7, R-PST-3: versions that hold for some days each are all in force."""
+    second = replace(CONTRACT, schema_version="2")
+    terms = {"1": Term(), "2": Term(date(2026, 3, 1))}
+    dated = replace(query(second, CONTRACT), schema_version="2", terms=terms)
+    given_up = replace(dated, terms={})
+    with open_ledger(ledger_url) as ledger:
+        ledger.contracts.put_in_force([dated])
+        [code] = ledger.reader.contracts.in_force([dated]).values()
+        assert (code.contract_hash, code.also) == (second.hash, frozenset({CONTRACT.hash}))
+        [code] = ledger.reader.contracts.in_force([given_up]).values()
+        assert (code.contract_hash, code.also) == (second.hash, frozenset())
+    at = datetime(2026, 3, 2, tzinfo=UTC)
+    both = CodeInForce(second.hash, at, frozenset({CONTRACT.hash}))
+    assert stale_reasons(at, CONTRACT.hash, code=both) == []
+    assert [each.code for each in stale_reasons(at, STRICTER.hash, code=both)] == [StaleCode.CODE_CHANGED]
 
 
 def test_many_validators_at_once_put_a_contract_in_force_once(ledger_url: str) -> None:

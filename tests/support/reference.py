@@ -74,13 +74,15 @@ def judge(
         if members is None:
             bad["json"].append(number)
             continue
-        if any(name not in contract.types for name, _ in members):
+        types = contract.types
+        if any(name not in types or has_extra(value, types[name]) for name, value in members):
             bad["extra_columns"].append(number)
         row: Row = dict.fromkeys(contract.types)
         fits = True
         for name, value in members:
             if name in contract.types and value is not None:
-                row[name] = typed(value, contract.types[name])
+                is_json = contract.types[name] == "json"
+                row[name] = texts_of(line)[name] if is_json else typed(value, contract.types[name])
                 fits = fits and row[name] is not None
         if not fits:
             bad["types"].append(number)
@@ -130,11 +132,55 @@ def _repeated(rows: list[tuple[int, Row]], key: tuple[str, ...]) -> Iterator[int
         seen.add(values)
 
 
+NESTED: dict[str, Any] = {
+    "array<int>": ["int"],
+    "map<string,double>": ("double",),
+    "struct<x:int,Y:date>": {"x": "int", "Y": "date"},
+    "array<struct<x:decimal(5,2),t:array<float>>>": ["struct<x:decimal(5,2),t:array<float>>"],
+    "struct<x:decimal(5,2),t:array<float>>": {"x": "decimal(5,2)", "t": "array<float>"},
+    "array<float>": ["float"],
+}
+"""What nested types are made of: a list of its elements, a tuple of its values, a dict of its members."""
+
+
+class Pairs(list[tuple[str, object]]):
+    """The members of an object."""
+
+
+def texts_of(line: bytes) -> dict[str, str]:
+    """Return the values of an object as they are written; of several with one name the last."""
+    text, read = line.decode(), json.JSONDecoder().raw_decode
+
+    def begin(at: int) -> int:
+        while text[at] in " \t\r":
+            at += 1
+        return at
+
+    found = {}
+    at = begin(begin(0) + 1)
+    while text[at] != "}":
+        name, at = read(text, at)
+        at = begin(begin(at) + 1)
+        _, end = read(text, at)
+        found[name], at = text[at:end], begin(end)
+        at = begin(at + 1) if text[at] == "," else at
+    return found
+
+
+def has_extra(value: object, kind: str) -> bool:
+    """Say whether a struct in a value has members that its type has not."""
+    match NESTED.get(kind):
+        case list() as element if isinstance(value, list) and not isinstance(value, Pairs):
+            return any(has_extra(each, element[0]) for each in value)
+        case tuple() as element if isinstance(value, Pairs):
+            return any(has_extra(each, element[0]) for _, each in value)
+        case dict() as members if isinstance(value, Pairs):
+            return any(name not in members or has_extra(each, members[name]) for name, each in value)
+    return False
+
+
 def members_of(line: bytes, columns: Mapping[str, str]) -> list[tuple[str, object]] | None:
     """Return the members of an object; None if the line is none."""
-
-    class Pairs(list[tuple[str, object]]):
-        pass
 
     def refuse(_: str) -> object:
         raise ValueError
@@ -180,6 +226,13 @@ def typed(value: object, kind: str) -> object:
         return _single(value) if kind == "float" else _double(value)
     if kind == "boolean":
         return value if isinstance(value, bool) else None
+    if kind in NESTED:
+        try:
+            return _nested(value, kind)
+        except ValueError:
+            return None
+    if kind.startswith("decimal"):
+        return _decimal(value, *map(int, kind[8:-1].split(",")))
     if not isinstance(value, str):
         return None
     if kind == "date":
@@ -187,9 +240,45 @@ def typed(value: object, kind: str) -> object:
     return _moment(value) if kind == "timestamp" else value
 
 
+def _nested(value: object, kind: str) -> object:
+    """Return a value whose parts all are of their types; a ValueError if one is not."""
+    if value is None:
+        return None
+    names = [name for name, _ in value] if isinstance(value, Pairs) else []
+    if len(set(names)) < len(names):
+        raise ValueError
+    match NESTED.get(kind):
+        case list() as element if isinstance(value, list) and not isinstance(value, Pairs):
+            return [_nested(each, element[0]) for each in value]
+        case tuple() as element if isinstance(value, Pairs):
+            return [(name, _nested(each, element[0])) for name, each in value]
+        case dict() as members if isinstance(value, Pairs):
+            return {name: _nested(dict(value).get(name), each) for name, each in members.items()}
+        case None:
+            part = typed(value, kind)
+            if part is not None:
+                return part
+    raise ValueError
+
+
+def _decimal(value: object, precision: int, scale: int) -> Decimal | None:
+    number = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+    if isinstance(value, str) and re.fullmatch(number, value):
+        value = Decimal(value)
+    if not isinstance(value, int | Decimal) or isinstance(value, bool):
+        return None
+    unscaled = Fraction(value) * 10**scale
+    if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
+        return None
+    digits = tuple(int(digit) for digit in str(abs(unscaled.numerator)))
+    return Decimal((unscaled < 0, digits, -scale))
+
+
 def exact(values: Iterable[object]) -> tuple[object, ...]:
     """Return values that are equal only if they are the same: 0.0 is not -0.0 here, and 1 not 1.0."""
-    return tuple(repr(value) if isinstance(value, float | int) else value for value in values)
+    return tuple(
+        repr(value) if isinstance(value, float | int | Decimal | list | dict) else value for value in values
+    )
 
 
 def _double(value: int | Decimal) -> float | None:

@@ -56,7 +56,7 @@ CONTRACT_FIELDS: list[tuple[str, object, str]] = [
     ("columns", ["campaign_id"], "expected a mapping, got a list"),
     ("columns.campaign_id", "bigint", "expected a mapping, got `str`"),
     ("columns.campaign_id.type", REMOVED, "the field is missing"),
-    ("columns.campaign_id.type", "long", "'long' is not one of string, boolean, int,"),
+    ("columns.campaign_id.type", "long", "type 'long' is not valid: expected bigint (line 11)"),
     ("columns.campaign_id.type", 64, "expected `str`, got `int`"),
     ("columns.campaign_id.required", "yes", "expected `bool`, got `str`"),
     ("columns.campaign_id.required", 1, "expected `bool`, got `int`"),
@@ -65,6 +65,14 @@ CONTRACT_FIELDS: list[tuple[str, object, str]] = [
     ("columns.campaign-id", {"type": "int"}, "column 'campaign-id' is not valid"),
     ("columns.run_id", {"type": "string"}, "column 'run_id' is not valid"),
     ("columns.customer_id", {"type": "string"}, "column 'customer_id' is not valid"),
+    ("columns.campaign_id.renamed_from", "Id", "column campaign_id renamed_from 'Id' is not valid"),
+    (
+        "columns.campaign_id.renamed_from",
+        "id",
+        "renamed_from 'id' is no column of another version: there is no other version",
+    ),
+    ("text", "  ", "the text is empty"),
+    ("valid_from", "2026-02-30", "valid_from '2026-02-30' is not valid"),
     ("primary_key", "campaign_id", "expected a list, got `str`"),
     ("primary_key", ["nope"], "primary_key 'nope' is not valid"),
     ("primary_key", ["campaign_id"] * 2, "primary_key 'campaign_id' is not valid"),
@@ -113,6 +121,63 @@ def test_the_field_is_named(tmp_path: Path, field: str, value: object, says: str
     error = refused(write_book(tmp_path, SETTINGS, changed(CATALOGUE, field, value)))
     assert str(error).startswith(f"{tmp_path}/config/google_apis.yaml: {field}: {says}")
     assert re.search(r" \(line [1-9]\d*\)$", str(error))
+
+
+def test_a_type_that_yaml_cut_at_its_comma_says_so(tmp_path: Path) -> None:
+    file = write_book(tmp_path, SETTINGS, CATALOGUE)
+    catalogue = tmp_path / "config/google_apis.yaml"
+    text = re.sub(r"(metrics_clicks:)\s+type: double", r"\1 {type: decimal(18,2)}", catalogue.read_text())
+    catalogue.write_text(text)
+    error = refused(file)
+    assert ".metrics_clicks.type: 'decimal(18' breaks off at a comma (line " in str(error)
+    assert error.remedy == 'Put the type in quotes, as in "decimal(18,2)".'
+
+
+OLD = {"columns": {"id": {"type": "int"}, "clicks": {"type": "int"}}}
+NEW = {"columns": {"campaign_id": {"type": "int", "renamed_from": "id"}, "clicks": {"type": "int"}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "says", "remedy"),
+    [
+        (
+            {"2.valid_from": "2026-03-01", "1.valid_from": "2026-01-01"},
+            "contracts",
+            "query campaign_daily has no version that holds before 2026-01-01",
+            "Leave valid_from out of version '1'.",
+        ),
+        (
+            {"1.valid_from": "2026-03-01"},
+            "schema_version",
+            "query campaign_daily schema_version '2' is not the version of the latest days: '1' holds from",
+            "Write schema_version: \"1\", or a later valid_from in '2'.",
+        ),
+        (
+            {"2.columns.campaign_id.renamed_from": "ids"},
+            "contracts.2.columns.campaign_id.renamed_from",
+            "renamed_from 'ids' is no column of another version: clicks, id",
+            "Correct the name, or leave renamed_from out.",
+        ),
+        (
+            {"2.columns.id": {"type": "int"}},
+            "contracts.2.columns.campaign_id.renamed_from",
+            "renamed_from 'id' makes one column of campaign_id and id, which version '2' has both",
+            "Give what is new a name that was never used.",
+        ),
+    ],
+)
+def test_versions_that_do_not_go_together(
+    tmp_path: Path, changes: dict[str, object], field: str, says: str, remedy: str
+) -> None:
+    """R-VER-7: the error names the version, the column and what to write."""
+    catalogue = changed(CATALOGUE, "queries.campaign_daily.contracts", {"1": OLD, "2": NEW})
+    catalogue = changed(catalogue, "queries.campaign_daily.schema_version", "2")
+    for below, value in changes.items():
+        catalogue = changed(catalogue, f"queries.campaign_daily.contracts.{below}", value)
+    error = refused(write_book(tmp_path, SETTINGS, catalogue))
+    place = f"{tmp_path}/config/google_apis.yaml: queries.campaign_daily.{field}"
+    assert str(error).startswith(f"{place}: {says}")
+    assert error.remedy == remedy
 
 
 UPSTREAMS: list[tuple[str, object, str]] = [

@@ -10,10 +10,10 @@ import pytest
 
 from sealbook.errors import InvalidInput
 from sealbook.model import Severity
+from sealbook.model.column_types import ColumnType
 from sealbook.model.contract import (
     RESERVED_COLUMNS,
     Column,
-    ColumnType,
     Contract,
     Query,
     RowCount,

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealbook.errors import ConfigError, InvalidInput, Irreconcilable
-from sealbook.model.contract import ColumnType, Query
+from sealbook.model.column_types import SCALARS, ColumnType
+from sealbook.model.contract import Query
+from sealbook.model.widening import common_type
 from sealbook.read.schema import (
     KEY_TYPES,
     all_columns,
     arrow_schema,
-    common_type,
     contracts_of,
     reconcilable,
     reconcile,
@@ -22,7 +23,7 @@ from sealbook.rows.types import arrow_type
 from tests.support.published import IRRECONCILABLE, QUERY
 
 INT, BIGINT, FLOAT, DOUBLE = ColumnType.INT, ColumnType.BIGINT, ColumnType.FLOAT, ColumnType.DOUBLE
-types = st.sampled_from(ColumnType)
+types = st.sampled_from(SCALARS)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,13 @@ types = st.sampled_from(ColumnType)
         ({INT, BIGINT, DOUBLE}, None),
         ({ColumnType.DATE, ColumnType.TIMESTAMP}, None),
         ({ColumnType.STRING, INT}, None),
+        ({ColumnType.STRING, ColumnType.JSON}, ColumnType.STRING),
+        ({ColumnType("decimal(5,2)"), ColumnType("decimal(6,1)")}, ColumnType("decimal(7,2)")),
+        ({ColumnType("decimal(5,2)"), INT}, ColumnType("decimal(12,2)")),
+        ({ColumnType("decimal(38,20)"), BIGINT}, None),
+        ({ColumnType("decimal(5,2)"), DOUBLE}, None),
+        ({ColumnType("array<int>"), ColumnType("array<bigint>")}, None),
+        ({ColumnType("map<string,int>"), ColumnType("struct<a:int>")}, None),
     ],
 )
 def test_widening_loses_nothing(several: set[ColumnType], common: ColumnType | None) -> None:

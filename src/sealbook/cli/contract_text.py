@@ -37,8 +37,11 @@ def print_contract(shown: ContractView) -> None:
 
 def _facts(contract: Contract, shown: ContractView) -> Iterator[tuple[str, str]]:
     """Yield a label and a value for each line about a contract."""
+    if shown.holds_from is not None or shown.holds_until is not None:
+        yield "days", f"{shown.holds_from or ''} … {shown.holds_until or ''}".strip()
     for column in contract.columns:
-        yield "column", f"{column.name} {column.type}{' required' if column.required else ''}"
+        before = f", renamed from {column.renamed_from}" if column.renamed_from else ""
+        yield "column", f"{column.name} {column.type}{' required' if column.required else ''}{before}"
     yield "primary key", ", ".join(contract.primary_key) or "none"
     yield "date column", contract.date_column or "none"
     for rule in contract.rules:

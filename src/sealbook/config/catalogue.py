@@ -11,9 +11,11 @@ import msgspec
 
 from sealbook.config.documents import Place, convert, read_document
 from sealbook.config.policies import FreshnessSection, UpstreamSection, read_freshness, read_upstreams
-from sealbook.model.contract import Column, ColumnType, Contract, Query, RowCount, Rule
-from sealbook.model.keys import check_name
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column, Contract, Query, RowCount, Rule
+from sealbook.model.keys import check_name, parse_date
 from sealbook.model.verdict import Severity
+from sealbook.model.versions import Term, wrong_renames
 
 
 class CatalogueFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,8 +39,9 @@ class QuerySection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ColumnSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`columns.NAME` of a contract."""
 
-    type: ColumnType
+    type: str
     required: bool = False
+    renamed_from: str | None = None
 
 
 class RuleSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,6 +68,8 @@ class ContractSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`contracts.SCHEMA_VERSION` of a query."""
 
     columns: dict[str, Any]
+    valid_from: str | None = None
+    text: str | None = None
     primary_key: tuple[str, ...] = ()
     date_column: str | None = None
     rules: tuple[RuleSection, ...] = ()
@@ -94,10 +99,14 @@ def _query(name: str, document: object, catalogue: CatalogueFile, place: Place) 
     with place.named():
         check_name("query_name", name)
     section = convert(document, QuerySection, place)
-    contracts = {
-        version: _contract(name, version, contract, place / "contracts" / version)
-        for version, contract in section.contracts.items()
-    }
+    contracts, terms = {}, {}
+    for version, each in section.contracts.items():
+        contract = convert(each, ContractSection, place / "contracts" / version)
+        contracts[version] = _contract(name, version, contract, place / "contracts" / version)
+        terms[version] = _term(contract, place / "contracts" / version)
+    for wrong in wrong_renames(contracts):
+        column = place / "contracts" / wrong.schema_version / "columns" / wrong.column
+        raise (column / "renamed_from").error(str(wrong.error), remedy=wrong.error.remedy)
     freshness = read_freshness(section.freshness, place / "freshness")
     upstreams = read_upstreams(catalogue.source, section.upstreams, place / "upstreams")
     with place.named(*QuerySection.__struct_fields__):
@@ -110,12 +119,21 @@ def _query(name: str, document: object, catalogue: CatalogueFile, place: Place) 
             api_version=catalogue.api_version,
             freshness=freshness,
             upstreams=upstreams,
+            terms=terms,
             file=place.file,
         )
 
 
-def _contract(query_name: str, version: str, document: object, place: Place) -> Contract:
-    section = convert(document, ContractSection, place)
+def _term(section: ContractSection, place: Place) -> Term:
+    if section.text is not None and not section.text.strip():
+        raise (place / "text").error("the text is empty", remedy="Leave it out to use that of the query.")
+    if section.valid_from is None:
+        return Term(text=section.text)
+    with place.named("valid_from"):
+        return Term(parse_date("valid_from", section.valid_from), section.text)
+
+
+def _contract(query_name: str, version: str, section: ContractSection, place: Place) -> Contract:
     columns = tuple(
         _column(name, column, place / "columns" / name) for name, column in section.columns.items()
     )
@@ -137,9 +155,15 @@ def _contract(query_name: str, version: str, document: object, place: Place) -> 
 
 
 def _column(name: str, document: object, place: Place) -> Column:
+    text = document.get("type") if isinstance(document, dict) else None
+    if isinstance(text, str) and any(text.count(begin) > text.count(end) for begin, end in ("()", "<>")):
+        # In {braces} YAML ends a value at its first comma.
+        raise (place / "type").error(
+            f"{text!r} breaks off at a comma", remedy='Put the type in quotes, as in "decimal(18,2)".'
+        )
     section = convert(document, ColumnSection, place)
-    with place.named():
-        return Column(name, section.type, section.required)
+    with place.named("type", "renamed_from"):
+        return Column(name, ColumnType(section.type), section.required, section.renamed_from)
 
 
 def _rule(section: RuleSection, place: Place) -> Rule:

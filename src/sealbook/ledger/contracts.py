@@ -21,7 +21,8 @@ from sealbook.model.contract import Contract, Query
 from sealbook.model.staleness import CodeInForce
 from sealbook.model.universe import AssetName
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+_decode = msgspec.json.Decoder(Contract, dec_hook=lambda kind, text: kind(text)).decode
 
 
 class InForce(NamedTuple):
@@ -46,7 +47,7 @@ class ContractReader:
             body = connection.execute(select(contract.c.body).where(contract.c.hash == digest)).scalar()
         if body is None:
             raise NotFound(f"no contract has the hash {digest}")
-        return msgspec.json.decode(body, type=Contract)
+        return _decode(body)
 
     def as_recorded(self, query: Query) -> Query:
         """Return a query with the contracts by which its accepted runs are read, whatever it says by now.
@@ -72,7 +73,7 @@ class ContractReader:
         )
         with self._database.read() as connection:
             latest: dict[str, str] = dict(connection.execute(in_order).all())
-            recorded = [msgspec.json.decode(body, type=Contract) for body in latest.values()]
+            recorded = [_decode(body) for body in latest.values()]
             return [
                 each
                 for each in recorded
@@ -87,12 +88,18 @@ class ContractReader:
         A query whose contract has not judged anything yet has none.
         """
         latest = {(each.source, each.query_name, each.schema_version): each for each in self.history()}
-        found = ((query, latest.get((query.source, query.name, query.schema_version))) for query in queries)
-        return {
-            AssetName(query.source, query.name): CodeInForce(each.hash, each.since)
-            for query, each in found
-            if each is not None
-        }
+
+        def of(query: Query, version: str) -> InForce | None:
+            return latest.get((query.source, query.name, version))
+
+        found = {}
+        for query in queries:
+            present = of(query, query.schema_version)
+            if present is not None:
+                others = (of(query, span.schema_version) for span in query.spans)
+                also = frozenset(each.hash for each in others if each is not None and each is not present)
+                found[AssetName(query.source, query.name)] = CodeInForce(present.hash, present.since, also)
+        return found
 
     def history(self, source: str | None = None, query_name: str | None = None) -> list[InForce]:
         """Return every contract that came into force, oldest first within its schema_version."""

@@ -5,17 +5,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from decimal import Decimal
-from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 
 from sealbook.errors import InvalidInput
+from sealbook.model.column_types import ColumnType
 from sealbook.model.freshness import Freshness
 from sealbook.model.keys import check_name
 from sealbook.model.universe import Upstream
 from sealbook.model.verdict import Severity
+from sealbook.model.versions import (
+    Span,
+    Term,
+    check_spans,
+    names_in_reads,
+    spans_of,
+    version_on,
+    wrong_renames,
+)
 
 RESERVED_COLUMNS = ("source", "customer_id", "logical_date", "run_id", "schema_version")
 """Columns that every published table has besides those of its contract."""
@@ -26,19 +36,6 @@ _MOST_PLACES = 18
 _GREATEST_RATIO = 10**_MOST_PLACES
 
 
-class ColumnType(StrEnum):
-    """Types that a column can have, by their Spark SQL names."""
-
-    STRING = "string"
-    BOOLEAN = "boolean"
-    INT = "int"
-    BIGINT = "bigint"
-    FLOAT = "float"
-    DOUBLE = "double"
-    DATE = "date"
-    TIMESTAMP = "timestamp"
-
-
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of the payload; a required one is never null or absent."""
@@ -46,12 +43,13 @@ class Column:
     name: str
     type: ColumnType
     required: bool = False
+    renamed_from: str | None = None
+    """What it is called in another version: reads over both have one column."""
 
     def __post_init__(self) -> None:
-        if _COLUMN_NAME.fullmatch(self.name) is None:
-            raise InvalidInput.of("column", self.name, "a lower-case letter, then a-z, 0-9 and _")
-        if self.name in RESERVED_COLUMNS:
-            raise InvalidInput.of("column", self.name, f"none of {', '.join(RESERVED_COLUMNS)}")
+        _check_column("column", self.name)
+        if self.renamed_from is not None:
+            _check_column(f"column {self.name} renamed_from", self.renamed_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +129,19 @@ class Contract:
         _check_distinct("columns", names)
         _check_distinct("primary_key", self.primary_key)
         _check_distinct("rules", [rule.name for rule in self.rules])
+        types = {column.name: column.type for column in self.columns}
         for name in self.primary_key:
-            if name not in names:
+            if name not in types:
                 raise InvalidInput.of("primary_key", name, f"a column of the contract: {', '.join(names)}")
-        if self.date_column is not None:
-            kind = {column.name: column.type for column in self.columns}.get(self.date_column)
-            if kind not in (ColumnType.STRING, ColumnType.DATE):
+            if types[name].is_nested:
                 raise InvalidInput.of(
-                    "date_column", self.date_column, "a column of the contract, of type string or date"
+                    "primary_key", name, f"a column of one simple value; it is of type {types[name]}"
                 )
+        dated = (ColumnType.STRING, ColumnType.DATE)
+        if self.date_column is not None and types.get(self.date_column) not in dated:
+            raise InvalidInput.of(
+                "date_column", self.date_column, "a column of the contract, of type string or date"
+            )
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -150,13 +152,21 @@ class Contract:
     @property
     def hash(self) -> str:
         """A stable digest of everything that the contract says."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), default=_in_hash)
+        said = asdict(self)
+        for column in said["columns"]:
+            if column["renamed_from"] is None:  # as hashes have always been
+                del column["renamed_from"]
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"), default=_in_hash)
         return sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A configured query: its text, its present schema_version, and a contract for each version."""
+    """A configured query: its text, its present schema_version, and a contract for each version.
+
+    A version holds for the days that `terms` says, with a text of its own where it has one (R-VER-7); those
+    that are not among them for none.
+    """
 
     source: str
     name: str
@@ -167,6 +177,7 @@ class Query:
     freshness: Freshness | None = None
     """When its days are due; None: as the source says."""
     upstreams: tuple[Upstream, ...] = ()
+    terms: Mapping[str, Term] = field(default_factory=dict, repr=False)
     file: Path | None = field(default=None, repr=False, compare=False)
     """The catalogue file that says so, for errors that are found later; it makes no other query of it."""
 
@@ -181,11 +192,40 @@ class Query:
                 self.schema_version,
                 f"one that has a contract: {', '.join(self.contracts) or 'none has'}",
             )
+        check_spans(self.name, self.spans, self.schema_version)
+        for wrong in wrong_renames(self.contracts):
+            raise wrong.error
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Which version new extractions are of, from which day on."""
+        return spans_of(self.terms, self.schema_version)
+
+    def on(self, day: date) -> Query:
+        """Return the query as a day is fetched: with the version that holds then, and its text."""
+        if not self.terms:
+            return self
+        version = version_on(self.spans, day)
+        text = self.terms[version].text or self.text
+        return replace(self, text=text, schema_version=version, terms={})
+
+    @property
+    def names_in_reads(self) -> dict[str, dict[str, str]]:
+        """For each version what those of its columns are called in reads that were renamed."""
+        versions = sorted(self.contracts, key=lambda each: each != self.schema_version)
+        return names_in_reads(self.contracts[each] for each in (versions[0], *reversed(versions[1:])))
 
     @property
     def hash(self) -> str:
         """The digest of the text, recorded with every extraction (`query_hash`)."""
         return sha256(self.text.encode()).hexdigest()
+
+
+def _check_column(field_name: str, name: str) -> None:
+    if _COLUMN_NAME.fullmatch(name) is None:
+        raise InvalidInput.of(field_name, name, "a lower-case letter, then a-z, 0-9 and _")
+    if name in RESERVED_COLUMNS:
+        raise InvalidInput.of(field_name, name, f"none of {', '.join(RESERVED_COLUMNS)}")
 
 
 def check_schema_version(value: object) -> None:

@@ -28,6 +28,7 @@ from sealbook.read.source import (
     PublishedSource,
     spark_schema,
 )
+from sealbook.spark.connect import is_connect
 from sealbook.warehouse.checking import check_artifact
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.part_files import PartFiles
@@ -56,18 +57,23 @@ def register(spark: SparkSession) -> None:
 
 
 def read_frame(spark: SparkSession, warehouse: str, plan: ReadPlan, scan: str = Scan.AUTO) -> DataFrame:
-    """Return a DataFrame of a plan. Every action on it sees the runs of the plan, and no others."""
+    """Return a DataFrame of a plan. Every action on it sees the runs of the plan, and no others.
+
+    Through Spark Connect the scan is Spark's own, unless told: the server may not have Sealbook.
+    """
     if scan not in list(Scan):
         raise InvalidInput.of("scan", scan, f"one of {', '.join(Scan)}")
     register(spark)
     if not plan.partitions:
         return spark.createDataFrame([], spark_schema(plan.schema))
-    chosen = quicker_scan(PartFiles(warehouse), plan.partitions) if scan == Scan.AUTO else scan
-    if chosen == Scan.PARQUET:
+    if scan == Scan.AUTO:
+        scan = Scan.PARQUET if is_connect(spark) else quicker_scan(PartFiles(warehouse), plan.partitions)
+    if scan == Scan.PARQUET:
         return _parquet_frame(spark, warehouse, plan)
-    file = _saved(PlannedRead(warehouse, plan))
+    read = PlannedRead(warehouse, plan)
+    handed_over = read.to_text() if is_connect(spark) else str(_saved(read))
     reader = spark.read.format(FORMAT).schema(spark_schema(plan.schema))
-    return reader.option(PLAN_OPTION, str(file)).load()
+    return reader.option(PLAN_OPTION, handed_over).load()
 
 
 def quicker_scan(warehouse: PartFiles, partitions: Sequence[Published]) -> Scan:
@@ -119,10 +125,13 @@ def _version_frame(
         f"{_LOCATION} string, " + ", ".join(f"{name} {each}" for name, each in KEY_TYPES.items()),
     )
 
+    called = plan.own_names.get(contract.schema_version, {})
+
     def column(name: str) -> Column:
         wanted = spark_schema(plan.schema)[name].dataType
-        known = name in own or name in KEY_TYPES
-        return (F.col(name) if known else F.lit(None)).cast(wanted).alias(name)
+        its_name = called.get(name, name)
+        known = its_name in own or name in KEY_TYPES
+        return (F.col(its_name) if known else F.lit(None)).cast(wanted).alias(name)
 
     return rows.join(F.broadcast(keys), on=_LOCATION, how="inner").select(*map(column, plan.schema))
 

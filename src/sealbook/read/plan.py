@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from sealbook.ledger.pointers import PublishedReader
-from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model.contract import Contract, Query
 from sealbook.model.publication import Published
 from sealbook.model.selection import Selection
-from sealbook.read.schema import Schema, arrow_schema, contracts_of, reconcile
+from sealbook.read.schema import OwnNames, Schema, arrow_schema, contracts_of, own_names, reconcile
+
+if TYPE_CHECKING:
+    from sealbook.ledger.pointers import PublishedReader
+
+EVERYTHING = Selection()
 
 FILE_COST_BYTES = 64 * 1024
 """Opening a file takes as long as reading so many bytes."""
@@ -26,6 +30,12 @@ class ReadPlan:
     contracts: tuple[Contract, ...]
     schema: Schema
     partitions: tuple[Published, ...]
+
+    @property
+    def own_names(self) -> OwnNames:
+        """What versions call columns that were renamed, of those that are read."""
+        read = {each.schema_version for each in self.partitions}
+        return {version: names for version, names in own_names(self.query).items() if version in read}
 
     @property
     def arrow_schema(self) -> pa.Schema:

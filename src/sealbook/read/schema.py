@@ -5,35 +5,26 @@ They follow from the query alone: which partitions are published, or asked for, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
 from sealbook.errors import ConfigError, InvalidInput, Irreconcilable
-from sealbook.model.contract import RESERVED_COLUMNS, ColumnType, Contract, Query
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import RESERVED_COLUMNS, Contract, Query
+from sealbook.model.widening import common_type
 from sealbook.rows.types import arrow_type
 
 Schema = dict[str, ColumnType]
 """Columns by name, in their order. All may be null: a version that lacks a column has no value for it."""
 
+OwnNames = Mapping[str, Mapping[str, str]]
+"""By version, what the columns of a read are called there, if not the same."""
+
 KEY_TYPES: Schema = {
     name: ColumnType.DATE if name == "logical_date" else ColumnType.STRING for name in RESERVED_COLUMNS
 }
 """The columns that every reader adds, in front of those of the contract."""
-
-# A type is wider than those whose every value it holds exactly. A double does not hold every bigint.
-_WIDER_THAN = {
-    ColumnType.BIGINT: {ColumnType.INT},
-    ColumnType.DOUBLE: {ColumnType.INT, ColumnType.FLOAT},
-}
-
-
-def common_type(types: Iterable[ColumnType]) -> ColumnType | None:
-    """Return the narrowest type that holds every value of all these types; None if there is none."""
-    wanted = set(types)
-    if len(wanted) == 1:
-        return wanted.pop()
-    return next((wide for wide, held in _WIDER_THAN.items() if wanted <= {wide} | held), None)
 
 
 def all_columns(query: Query) -> dict[str, ColumnType | None]:
@@ -54,7 +45,7 @@ def reconcile(query: Query, names: Iterable[str] | None = None) -> Schema:
     """Return all columns of a query, or those of these names; Irreconcilable if no one type can hold one."""
     known = all_columns(query)
     schema = {}
-    for name in known if names is None else _checked(names, known):
+    for name in known if names is None else _checked(query, names, known):
         column_type = known[name]
         if column_type is None:
             raise irreconcilable(query, name)
@@ -91,10 +82,20 @@ def contracts_of(query: Query, versions: Collection[str]) -> list[Contract]:
 def _declared(query: Query) -> dict[str, dict[str, ColumnType]]:
     """Return the type that each column has in each version."""
     declared = {name: {"": column_type} for name, column_type in KEY_TYPES.items()}
+    names = query.names_in_reads
     for contract in contracts_of(query, ()):
+        own = names.get(contract.schema_version, {})
         for column in contract.columns:
-            declared.setdefault(column.name, {})[contract.schema_version] = column.type
+            shown = own.get(column.name, column.name)
+            declared.setdefault(shown, {})[contract.schema_version] = column.type
     return declared
+
+
+def own_names(query: Query) -> OwnNames:
+    """Return for each version that has other names for columns of a read what it calls them."""
+    return {
+        version: {shown: own for own, shown in each.items()} for version, each in query.names_in_reads.items()
+    }
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
@@ -102,13 +103,14 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([(name, arrow_type(column_type)) for name, column_type in schema.items()])
 
 
-def _checked(names: Iterable[str], known: Collection[str]) -> list[str]:
+def _checked(query: Query, names: Iterable[str], known: Collection[str]) -> list[str]:
     if isinstance(names, str):
         raise InvalidInput.of("columns", names, "a list of names")
     wanted = list(names)
     for name in wanted:
         if name not in known:
-            raise InvalidInput.of("column", name, f"one of {', '.join(known)}")
+            now = next((own[name] for own in query.names_in_reads.values() if name in own), None)
+            raise InvalidInput.of("column", name, now or f"one of {', '.join(known)}")
     if not wanted or len(set(wanted)) < len(wanted):
         raise InvalidInput.of("columns", wanted, "at least one name, and each once")
     return wanted

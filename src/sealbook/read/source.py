@@ -9,50 +9,43 @@ plans and logs.
 from __future__ import annotations
 
 import pickle
+from base64 import b85decode, b85encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import compress, decompress
 
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 
-from sealbook.config import find_query, load_settings
 from sealbook.errors import InvalidInput, Irreconcilable, SealbookError
-from sealbook.ledger.reader import open_ledger_reader
-from sealbook.ledger.states.reader import EVERYTHING
-from sealbook.model.contract import ColumnType
+from sealbook.model.column_types import KINDS, ColumnType
 from sealbook.model.publication import Published
 from sealbook.model.selection import Selection
-from sealbook.read.plan import ReadPlan, in_blocks, plan_read
+from sealbook.model.widening import common_type
+from sealbook.read.plan import EVERYTHING, ReadPlan, in_blocks, plan_read
 from sealbook.read.pushdown import PushedFilters
-from sealbook.read.schema import KEY_TYPES, Schema, common_type
+from sealbook.read.schema import KEY_TYPES, OwnNames, Schema
 from sealbook.read.table import read_in_task
+from sealbook.spark.types import spark_type
 from sealbook.warehouse.part_files import PartFiles
 
 FORMAT = "sealbook"
 PLAN_OPTION = "plan"
+_INLINE = "inline:"
 
 TASK_BYTES = 32 * 1024 * 1024
 """A task reads about so much; a small file counts as more than its size, for the opening."""
 
 _OPTIONS = ("book", "query", "source", "customers", "since", "until", "strict", "cut")
 _TRUTH = {"true": True, "false": False}
-_SPARK_TYPES: dict[ColumnType, T.DataType] = {
-    ColumnType.STRING: T.StringType(),
-    ColumnType.BOOLEAN: T.BooleanType(),
-    ColumnType.INT: T.IntegerType(),
-    ColumnType.BIGINT: T.LongType(),
-    ColumnType.FLOAT: T.FloatType(),
-    ColumnType.DOUBLE: T.DoubleType(),
-    ColumnType.DATE: T.DateType(),
-    ColumnType.TIMESTAMP: T.TimestampType(),
-}
 
 
 def spark_schema(schema: Schema) -> T.StructType:
     """Return a schema in Spark."""
-    return T.StructType([T.StructField(name, _SPARK_TYPES[each]) for name, each in schema.items()])
+    return T.StructType([T.StructField(name, spark_type(each)) for name, each in schema.items()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +54,20 @@ class PlannedRead:
 
     warehouse: str
     plan: ReadPlan
+
+    def to_text(self) -> str:
+        """Return it as an option: for a server that does not see the files of this machine."""
+        return _INLINE + b85encode(compress(pickle.dumps(self))).decode()
+
+    @classmethod
+    def of_option(cls, handed_over: str) -> PlannedRead:
+        """Return what was handed over as text, or by the name of a file."""
+        if handed_over.startswith(_INLINE):
+            content = decompress(b85decode(handed_over.removeprefix(_INLINE)))
+        else:
+            content = Path(handed_over).read_bytes()
+        read: PlannedRead = pickle.loads(content)
+        return read
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,9 @@ class _Request:
 
     def planned(self, selection: Selection, columns: Iterable[str] | None = None) -> PlannedRead:
         """Ask the ledger, in one statement, at this moment."""
+        from sealbook.config import find_query, load_settings  # not for tasks, which import this module too
+        from sealbook.ledger.reader import open_ledger_reader
+
         settings = load_settings(self.book)
         query = find_query(settings.sources, self.query, self.source)
         with open_ledger_reader(settings.ledger) as ledger:
@@ -136,8 +146,8 @@ class PublishedSource(DataSource):
 class _Bin(InputPartition):
     """What a task reads. Spark has pickled the reader before it asks for these, so all is said here."""
 
-    def __init__(self, files: PartFiles, partitions: Sequence[Published]) -> None:
-        super().__init__((files, partitions))
+    def __init__(self, files: PartFiles, own_names: OwnNames, partitions: Sequence[Published]) -> None:
+        super().__init__((files, own_names, partitions))
 
 
 class _PublishedReader(DataSourceReader):
@@ -155,7 +165,7 @@ class _PublishedReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the read, or take up the plan that was made, and divide it into tasks; runs on the driver."""
         if PLAN_OPTION in self._options:
-            read: PlannedRead = pickle.loads(Path(self._options[PLAN_OPTION]).read_bytes())
+            read = PlannedRead.of_option(self._options[PLAN_OPTION])
             chosen = self._filters.selection
             partitions = [
                 each for each in read.plan.partitions if chosen.matches(each) and chosen.has_run(each.run_id)
@@ -165,14 +175,15 @@ class _PublishedReader(DataSourceReader):
             read = _Request.of(self._options).planned(self._filters.selection, KEY_TYPES)
             _check_holds(self._schema, read.plan)
             partitions = list(read.plan.partitions)
-        files = PartFiles(read.warehouse)
-        return [_Bin(files, each) for each in in_blocks(partitions, TASK_BYTES)] or [_Bin(files, ())]
+        files, own_names = PartFiles(read.warehouse), read.plan.own_names
+        bins = [_Bin(files, own_names, each) for each in in_blocks(partitions, TASK_BYTES)]
+        return bins or [_Bin(files, own_names, ())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read what a task was given."""
-        files, partitions = partition.value
+        files, own_names, partitions = partition.value
         try:
-            for table in read_in_task(files, self._schema, partitions):
+            for table in read_in_task(files, self._schema, own_names, partitions):
                 yield from table.to_batches()
         except SealbookError as error:
             if error.remedy is not None:
@@ -181,20 +192,21 @@ class _PublishedReader(DataSourceReader):
 
 
 def _column_type(field: T.StructField) -> ColumnType:
-    """Return the type of a column that Spark was told of."""
-    found = next((each for each, spark_type in _SPARK_TYPES.items() if spark_type == field.dataType), None)
-    if found is None:
-        raise InvalidInput.of(
-            f"type of column {field.name}", field.dataType.simpleString(), f"one of {', '.join(ColumnType)}"
-        )
-    return found
+    """Return the type of a column that Spark was told of; text that is JSON is a string there."""
+    with suppress(InvalidInput):
+        found = ColumnType(field.dataType.simpleString())
+        if spark_type(found) == field.dataType:
+            return found
+    raise InvalidInput.of(f"type of column {field.name}", field.dataType.simpleString(), f"one of {KINDS}")
 
 
 def _check_holds(schema: Schema, plan: ReadPlan) -> None:
     """Refuse a schema, declared or loaded some time ago, that cannot hold what is published by now."""
+    names = plan.query.names_in_reads
     for contract in plan.contracts:
+        shown = names.get(contract.schema_version, {})
         for column in contract.columns:
-            declared = schema.get(column.name)
+            declared = schema.get(shown.get(column.name, column.name))
             if declared is not None and common_type([declared, column.type]) is not declared:
                 raise Irreconcilable(
                     f"column {column.name} of {plan.query.name} was loaded as {declared},"

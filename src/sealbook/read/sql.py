@@ -15,7 +15,8 @@ from sealbook.config import SourceSettings
 from sealbook.errors import InvalidInput, Permanent, first_line
 from sealbook.ledger.pointers import PublishedReader
 from sealbook.ledger.states.reader import EVERYTHING
-from sealbook.model.contract import ColumnType, Query
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Query
 from sealbook.model.selection import Selection
 from sealbook.read.narrowing import let_through
 from sealbook.read.plan import ReadPlan, plan_read

@@ -17,7 +17,7 @@ import pyarrow.parquet
 
 from sealbook.model.publication import Published
 from sealbook.read.plan import ReadPlan, in_blocks
-from sealbook.read.schema import KEY_TYPES, Schema, arrow_schema
+from sealbook.read.schema import KEY_TYPES, OwnNames, Schema, arrow_schema
 from sealbook.storage.ahead import ahead
 from sealbook.warehouse.checking import take_parts
 from sealbook.warehouse.part_files import PartFiles
@@ -30,13 +30,16 @@ _GROWTH = 4  # as Arrow arrays rows take about so many times the bytes of their 
 
 def read_table(files: PartFiles, plan: ReadPlan) -> pa.Table:
     """Read all partitions of a plan, in its order."""
-    blocks = read_blocks(BlockReader(files, plan.schema), plan.partitions, threads=os.cpu_count() or 1)
+    reader = BlockReader(files, plan.schema, plan.own_names)
+    blocks = read_blocks(reader, plan.partitions, threads=os.cpu_count() or 1)
     return pa.concat_tables([plan.arrow_schema.empty_table(), *blocks])
 
 
-def read_in_task(files: PartFiles, schema: Schema, partitions: Sequence[Published]) -> Iterator[pa.Table]:
+def read_in_task(
+    files: PartFiles, schema: Schema, own_names: OwnNames, partitions: Sequence[Published]
+) -> Iterator[pa.Table]:
     """Read some partitions block by block, as one of many tasks that share the machine's cores."""
-    return read_blocks(BlockReader(files, schema), partitions, threads=1)
+    return read_blocks(BlockReader(files, schema, own_names), partitions, threads=1)
 
 
 def read_blocks(reader: BlockReader, partitions: Sequence[Published], threads: int) -> Iterator[pa.Table]:
@@ -61,6 +64,7 @@ class BlockReader:
 
     files: PartFiles
     schema: Schema
+    own_names: OwnNames
 
     @property
     def _own(self) -> pa.Schema:
@@ -73,9 +77,14 @@ class BlockReader:
         Corrupt if they are not what was loaded.
         """
         own = self._own
+        called = self.own_names.get(published.schema_version, {})
+        names = [called.get(name, name) for name in own.names]
 
         def read(part: pyarrow.parquet.ParquetFile) -> pa.Table:
-            rows = part.read(columns=own.names, use_threads=False)
+            rows = part.read(columns=names, use_threads=False)
+            if called:
+                shown = dict(zip(names, own.names, strict=True))
+                rows = rows.rename_columns([shown[name] for name in rows.column_names])
             return rows if rows.schema == own else _conformed(rows, own)
 
         return list(take_parts(self.files, published, read)) if own.names else []

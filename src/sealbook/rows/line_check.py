@@ -7,27 +7,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from typing import NoReturn
 
-from sealbook.model.contract import Column, ColumnType
+from sealbook.model.column_types import ColumnType, DecimalType
+from sealbook.model.contract import Column
+from sealbook.rows.nested import extra_members, to_decimal
 from sealbook.rows.offending import JSON, TYPES
-from sealbook.rows.types import is_text
+from sealbook.rows.values import Members, NotJson, Number, Whole, decode, exact, kind_of, mistyped
 
 MOST_NESTING = 100
 """How deep objects and arrays may lie in each other; the object of the line is the first."""
 
 _WHITESPACE = b" \t\r"
-_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Half of a pair, or one that is whole."""
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _BRACKET = re.compile(rb"[][{}]")
-_WHOLE = {ColumnType.INT: 2**31, ColumnType.BIGINT: 2**63}
-_MOST_DIGITS = 20  # of a whole number that a column can hold, with its sign
-# From here on the nearest value of the type is infinite: half a step beyond the greatest one.
-_INFINITE = {
-    ColumnType.FLOAT: Decimal(2**128 - 2**103),
-    ColumnType.DOUBLE: Decimal(2**1024 - 2**970),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +49,27 @@ class LineCheck:
         for name in self._types:
             if given[name] > 1:
                 return CheckedLine(JSON, (f"{name} is given twice",))
-        extra_columns = tuple(name for name in given if name not in self._types)
+        extra_columns = [name for name in given if name not in self._types]
         reasons = []
         for name, value in pairs:
-            wrong = None if value is None or name not in self._types else _mistyped(value, self._types[name])
-            if wrong is not None:
+            expected = self._types.get(name)
+            if value is None or expected is None:
+                continue
+            if expected.is_nested:  # whether it fits is found where it is given its type, as with dates
+                extra_columns += extra_members(name, value, expected)
+            elif (wrong := mistyped(value, expected)) is not None:
                 reasons.append(f"{name} is {wrong}")
-        return CheckedLine(TYPES if reasons else None, tuple(reasons), extra_columns)
+        return CheckedLine(TYPES if reasons else None, tuple(reasons), tuple(extra_columns))
 
     def plain(self, line: bytes) -> bytes:
-        """Return a line that was found good, with its columns alone and numbers that any parser takes."""
+        """Return a line that was found good, with its columns alone and numbers that any parser takes.
+
+        Columns that are nested are left out.
+        """
         members = (
-            f"{json.dumps(name)}:{_plain(value)}" for name, value in _decode(line) if name in self._types
+            f"{json.dumps(name)}:{_plain(value, self._types[name])}"
+            for name, value in _decode(line)
+            if name in self._types and not self._types[name].is_nested
         )
         return b"{" + ",".join(members).encode() + b"}"
 
@@ -87,53 +90,28 @@ class _NotAnObject(Exception):
     """The line is not a JSON object; the text says what it is."""
 
 
-class _Object(list[tuple[str, object]]):
-    """The members of a JSON object in their order, repeated names included."""
-
-
-class _Number(str):
-    """A number as it is written: nothing is rounded before it is known for which column it is."""
-
-    __slots__ = ()
-
-
-class _Whole(_Number):
-    """A number without fraction and exponent."""
-
-    __slots__ = ()
-
-
 def strip(line: bytes) -> bytes:
     """Take off the whitespace that JSON allows around a value."""
     return line.strip(_WHITESPACE)
 
 
-def _decode(line: bytes) -> _Object:
+def _decode(line: bytes) -> Members:
     """Return the members of a JSON object."""
     if not strip(line):
         raise _NotAnObject("a blank line")
     if nests_too_deeply(line):
         raise _NotAnObject(f"nested more than {MOST_NESTING} deep")
     try:
-        value = _DECODER.decode(line.decode())
+        value = decode(line.decode())
     except UnicodeDecodeError:
         raise _NotAnObject("not UTF-8") from None
-    except json.JSONDecodeError:
+    except NotJson:
         raise _NotAnObject("not JSON") from None
-    if not isinstance(value, _Object):
-        raise _NotAnObject(f"{_kind(value)} instead of an object")
-    if _ESCAPED_SURROGATE.search(line):
+    if not isinstance(value, Members):
+        raise _NotAnObject(f"{kind_of(value)} instead of an object")
+    if ESCAPED_SURROGATE.search(line):
         _refuse_lone_surrogates(value)
     return value
-
-
-def _refuse_constant(_name: str) -> NoReturn:
-    raise _NotAnObject("not JSON")  # NaN and the infinities, which Python would take
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_Object, parse_int=_Whole, parse_float=_Number, parse_constant=_refuse_constant
-)
 
 
 def _refuse_lone_surrogates(value: object) -> None:
@@ -143,60 +121,18 @@ def _refuse_lone_surrogates(value: object) -> None:
         raise _NotAnObject("not Unicode") from None
 
 
-def _mistyped(value: object, expected: ColumnType) -> str | None:
-    """Say what a value is instead of one of a type; None if it is one."""
-    match value:
-        case _Number() if expected in _WHOLE:
-            if not isinstance(value, _Whole):
-                return f"a fraction, not {expected}"
-            bound = _WHOLE[expected]
-            if len(value) > _MOST_DIGITS or not -bound <= int(value) < bound:
-                return f"out of range for {expected}"
-            return None
-        case _Number() if expected in _INFINITE:
-            return f"out of range for {expected}" if _exact(value).copy_abs() >= _INFINITE[expected] else None
-        case _Number():
-            pass
-        case bool() if expected is ColumnType.BOOLEAN:
-            return None
-        case str() if is_text(expected):
-            return None
-    return f"{_kind(value)}, not {expected}"
+def _plain(value: object, column_type: ColumnType) -> str:
+    """Return a value as JSON in a way that any parser takes.
 
-
-def _exact(number: _Number) -> Decimal:
-    try:
-        return Decimal(number)
-    except InvalidOperation:  # no computer has room for such an exponent
-        mantissa, _, exponent = number.lower().partition("e")
-        beyond = mantissa.strip("-0.") and not exponent.startswith("-")
-        return Decimal("inf") if beyond else Decimal("-0" if mantissa.startswith("-") else 0)
-
-
-def _plain(value: object) -> str:
-    """Return a value as JSON; a zero without its exponent, which a parser may find too great."""
-    if isinstance(value, _Whole):
+    A zero has no exponent, which a parser may find too great; a decimal has the digits of its type.
+    """
+    if isinstance(column_type, DecimalType) and isinstance(value, str):
+        return f'"{to_decimal(value, column_type):f}"'
+    if isinstance(value, Whole):
         return value
-    if isinstance(value, _Number):
-        exact = _exact(value)
-        if exact:
-            return f"{exact:E}"
-        return "-0.0" if exact.is_signed() else "0.0"
+    if isinstance(value, Number):
+        number = exact(value)
+        if number:
+            return f"{number:E}"
+        return "-0.0" if number.is_signed() else "0.0"
     return json.dumps(value)
-
-
-def _kind(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case _Object():
-            return "an object"
-        case list():
-            return "an array"
-        case _Number():
-            return "a number"
-        case str():
-            return "a string"
-        case bool():
-            return "a boolean"
-    raise AssertionError(f"{value!r} does not come of JSON")

@@ -13,9 +13,11 @@ import pyarrow.json
 
 from sealbook.model.contract import Column
 from sealbook.rows.blocks import Block, Part
+from sealbook.rows.casting import from_text
 from sealbook.rows.line_check import MOST_NESTING, LineCheck, nests_too_deeply, strip
 from sealbook.rows.offending import EXTRA_COLUMNS, REQUIRED, TYPES, OffendingLines
-from sealbook.rows.types import arrow_type, from_text, parsed_type
+from sealbook.rows.quoting import Quoting
+from sealbook.rows.types import arrow_type, parsed_type
 
 _FEW = 64  # lines that are looked at one by one rather than halved again
 _CHUNK = 1 << 20
@@ -35,7 +37,9 @@ class RowParser:
         self._known = frozenset(self.schema.names)
         self._parsed = pa.schema([(column.name, parsed_type(column.type)) for column in columns])
         self._floats = [each.name for each in self._parsed if pa.types.is_floating(each.type)]
+        self._decimals = [each.name for each in self._parsed if pa.types.is_decimal(each.type)]
         self._line_check = LineCheck(columns)
+        self._quoting = Quoting(columns) if any(column.type.is_nested for column in columns) else None
         self._objects = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
     def parse(self, payloads: Sequence[bytes], counted: Sequence[int | None] | None = None) -> Block:
@@ -62,7 +66,15 @@ class RowParser:
         """Parse lines that all are objects in the columns of the contract; None if any is not."""
         if lines == 0:
             return self._parsed.empty_table()
-        return self._parse_arrow(text, lines, "error") if _is_object_a_line(text, lines) else None
+        if not _is_object_a_line(text, lines) or self._is_doubtful(text, lines):
+            return None
+        return self._parse_arrow(text, lines, "error")
+
+    def _is_doubtful(self, text: bytes, lines: int) -> bool:
+        """Say whether any line needs the exact look because of what its nested columns may hold."""
+        if self._quoting is None:
+            return False
+        return self._quoting.is_doubtful(text) or _has_deep_nesting(text, lines)
 
     def _parse_alone(self, text: bytes, lines: int) -> tuple[pa.Table, Part]:
         """Parse one payload, and find out which of its lines are wrong."""
@@ -95,6 +107,8 @@ class RowParser:
         """Parse lines that are objects, some with columns that the contract does not have."""
         if not _is_object_a_line(text, lines) or _has_deep_nesting(text, lines):
             return None
+        if self._quoting is not None and self._quoting.is_doubtful(text):
+            return None
         table = self._parse_arrow(text, lines, "ignore")
         if table is None:
             return None
@@ -102,13 +116,16 @@ class RowParser:
             objects = self._objects.decode_lines(text)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None  # what the parser passed over is no JSON
-        numbers = [
-            number
-            for number, members in enumerate(objects, start=before + 1)
-            if not members.keys() <= self._known
-        ]
-        names = set[str]().union(*objects) - self._known
-        located.mark(EXTRA_COLUMNS, OffendingLines(len(numbers), numbers, _shown(names)))
+        numbers, names = [], set[str]()
+        for number, members in enumerate(objects, start=before + 1):
+            extra = members.keys() - self._known
+            if self._quoting is not None:
+                extra.update(self._quoting.extra_members(members))
+            if extra:
+                numbers.append(number)
+                names |= extra
+        if numbers:  # a struct may only have been something else
+            located.mark(EXTRA_COLUMNS, OffendingLines(len(numbers), numbers, _shown(names)))
         return table
 
     def _look_at_each(self, text: bytes, before: int, located: _Located) -> None:
@@ -129,13 +146,23 @@ class RowParser:
         table = self._parse_arrow(b"".join(strip(line) + b"\n" for line in lines), len(lines), "ignore")
         if table is None:
             # The parser refuses some numbers that are good, or that no column wants: 0e999 for one.
-            plain = [self._line_check.plain(line) + b"\n" for line in lines]
-            table = self._parse_arrow(b"".join(plain), len(lines), "error")
+            plain = [self._plain(line) + b"\n" for line in lines]
+            table = self._read_json(b"".join(plain), len(lines), "error")
         if table is None:
             raise AssertionError("the parser refuses lines that are good")
         return table
 
+    def _plain(self, line: bytes) -> bytes:
+        plain = self._line_check.plain(line)
+        return plain if self._quoting is None else self._quoting.restored(plain, line)
+
     def _parse_arrow(self, text: bytes, lines: int, unexpected: str) -> pa.Table | None:
+        if self._quoting is None:
+            return self._read_json(text, lines, unexpected)
+        quoted = self._quoting.quoted(text, exactly=unexpected == "error")
+        return None if quoted is None else self._read_json(quoted, lines, unexpected)
+
+    def _read_json(self, text: bytes, lines: int, unexpected: str) -> pa.Table | None:
         try:
             table = pyarrow.json.read_json(
                 pa.BufferReader(text),
@@ -152,19 +179,28 @@ class RowParser:
         for name in self._floats:
             if pc.all(pc.is_finite(table.column(name))).as_py() is False:
                 return None
-        return table
+        return table if self._decimals_fit(table) else None
+
+    def _decimals_fit(self, table: pa.Table) -> bool:
+        """Say whether decimals are within their types: the parser lets 1000 pass as a decimal(5,2)."""
+        try:
+            for name in self._decimals:
+                table.column(name).validate(full=True)
+        except pa.ArrowInvalid:
+            return False
+        return True
 
     def _typed(self, block: Block) -> Block:
-        """Give dates and times their types; a line where that cannot be done is no row."""
-        arrays, failed = [], {}
+        """Give dates, times and nested values their types; a line where that cannot be done is no row."""
+        arrays: list[pa.Array] = []
+        failed: dict[str, pa.BooleanArray] = {}
         for column, values in zip(self._columns, block.table.columns, strict=True):
             typed, wrong = from_text(column, values.combine_chunks())
             arrays.append(typed)
-            if wrong is not None:
-                failed[f"{column.name} is text, but no {column.type}"] = wrong
+            failed.update(wrong)
         typed_block = Block(pa.Table.from_arrays(arrays, schema=self.schema), block.parts)
-        wrong = typed_block.mark_with_reasons(TYPES, failed)
-        return typed_block if wrong is None else typed_block.without(wrong)
+        lost = typed_block.mark_with_reasons(TYPES, failed)
+        return typed_block if lost is None else typed_block.without(lost)
 
     def _nulls(self, table: pa.Table) -> Iterator[tuple[str, pa.BooleanArray]]:
         """Yield the required columns that are null somewhere, and where."""

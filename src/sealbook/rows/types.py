@@ -7,10 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sealbook.errors import InvalidInput
-from sealbook.model.contract import Column, ColumnType
+from sealbook.model.column_types import ArrayType, ColumnType, DecimalType, MapType, StructType
 from sealbook.model.keys import parse_date
 
 _ARROW = {
@@ -22,6 +21,7 @@ _ARROW = {
     ColumnType.DOUBLE: pa.float64(),
     ColumnType.DATE: pa.date32(),
     ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    ColumnType.JSON: pa.string(),
 }
 
 _HOUR_AND_MINUTE = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
@@ -35,30 +35,30 @@ _MICROSECOND_DIGITS = 6
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
     """Return the type that rows have."""
+    match column_type:
+        case DecimalType():
+            return pa.decimal128(column_type.precision, column_type.scale)
+        case ArrayType():  # by the name that Parquet has for it, and Spark
+            return pa.list_(pa.field("element", arrow_type(column_type.element)))
+        case MapType():
+            return pa.map_(pa.string(), arrow_type(column_type.value))
+        case StructType():
+            return pa.struct([(name, arrow_type(each)) for name, each in column_type.members.items()])
     return _ARROW[column_type]
 
 
 def parsed_type(column_type: ColumnType) -> pa.DataType:
-    """Return the type that the JSON parser is told to expect: dates and times are text in JSON."""
-    return pa.string() if column_type in _FROM_TEXT else _ARROW[column_type]
+    """Return the type that the JSON parser is told to expect: dates and times are text in JSON.
 
-
-def from_text(column: Column, values: pa.StringArray) -> tuple[pa.Array, pa.BooleanArray | None]:
-    """Turn parsed values into the column's own type; the mask says which are no such value, if any is."""
-    parse = _FROM_TEXT.get(column.type)
-    if parse is None:
-        return values, None
-    encoded = values.dictionary_encode()
-    distinct = pa.array(map(parse, encoded.dictionary.to_pylist()), arrow_type(column.type))
-    converted = distinct.take(encoded.indices)
-    if converted.null_count == values.null_count:
-        return converted, None
-    return converted, pc.and_not(pc.is_null(converted), pc.is_null(values))
+    Nested values are, once they are in quotes.
+    """
+    is_converted = column_type.is_nested or column_type in FROM_TEXT
+    return pa.string() if is_converted else arrow_type(column_type)
 
 
 def is_text(column_type: ColumnType) -> bool:
     """Say whether values of this type are strings in JSON."""
-    return column_type is ColumnType.STRING or column_type in _FROM_TEXT
+    return column_type is ColumnType.STRING or column_type in FROM_TEXT
 
 
 def _day(text: str) -> date | None:
@@ -86,7 +86,8 @@ def _moment(text: str) -> datetime | None:
         return None
 
 
-_FROM_TEXT: dict[ColumnType, Callable[[str], object]] = {
+FROM_TEXT: dict[ColumnType, Callable[[str], object]] = {
     ColumnType.DATE: _day,
     ColumnType.TIMESTAMP: _moment,
 }
+"""How types are read that are text in JSON; None is what no such value is."""

@@ -33,7 +33,11 @@ class ContractRows:
     """Rows as a contract has them, on which expressions can be tried without any data."""
 
     def __init__(self, spark: SparkSession, columns: Sequence[Column]) -> None:
-        typed = (f"cast(null as {column.type.value}) as `{column.name}`" for column in columns)
+        from sealbook.spark.types import spark_type
+
+        typed = (
+            f"cast(null as {spark_type(column.type).simpleString()}) as `{column.name}`" for column in columns
+        )
         self._rows = spark.sql(f"select {', '.join(typed)}")
 
     def columns_read_by(self, expression: str) -> set[str]:

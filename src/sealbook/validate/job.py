@@ -9,7 +9,6 @@ from functools import reduce
 from threading import Event
 from uuid import uuid4
 
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import RDD, InheritableThread
 from pyspark.errors import PySparkException
@@ -25,21 +24,12 @@ from sealbook.spark.null_on_error import NULL_ON_ERROR, null_on_error
 from sealbook.spark.raw_rows import Reader, raw_rows
 from sealbook.spark.session import is_gone, task_tries
 from sealbook.spark.tasks import why_given_up
+from sealbook.spark.types import spark_type
 from sealbook.validate.findings import Report, repeated_place
 from sealbook.validate.inspection import FINDING, LINE, ORDINAL, Inspection
 from sealbook.validate.summary import Reports, summarise
 
-_SPARK_TYPES = {
-    pa.string(): T.StringType(),
-    pa.bool_(): T.BooleanType(),
-    pa.int32(): T.IntegerType(),
-    pa.int64(): T.LongType(),
-    pa.float32(): T.FloatType(),
-    pa.float64(): T.DoubleType(),
-    pa.date32(): T.DateType(),
-    pa.timestamp("us", tz="UTC"): T.TimestampType(),
-    pa.binary(): T.BinaryType(),
-}
+_OWN_TYPES = {ORDINAL: T.IntegerType(), LINE: T.LongType(), FINDING: T.BinaryType()}
 
 # A rule that cannot be computed in one row must not end the job of thousands of partitions: there it is null,
 # and does not hold. The plan does not change under way, which keeps it one job. Times are in UTC.
@@ -137,7 +127,8 @@ def _is_repeated(primary_key: Sequence[str]) -> str:
 
 
 def _schema(inspection: Inspection) -> T.StructType:
-    return T.StructType([T.StructField(field.name, _SPARK_TYPES[field.type]) for field in inspection.schema])
+    types = _OWN_TYPES | {column.name: spark_type(column.type) for column in inspection.contract.columns}
+    return T.StructType([T.StructField(name, types[name]) for name in inspection.schema.names])
 
 
 def _running(spark: SparkSession, rows: RDD[Row], pause: float) -> Iterator[list[Report]]:

@@ -12,7 +12,9 @@ from sealbook.errors import Conflict, Corrupt, SealbookError, Transient, Unknown
 from sealbook.ledger.reader import LedgerReader
 from sealbook.ledger.states.verdicts import VerdictWriter
 from sealbook.model import PartitionState, Verdict
+from sealbook.model.claims import LOST, Fences
 from sealbook.model.contract import Contract, Query
+from sealbook.model.versions import version_on
 from sealbook.raw import RawReader
 from sealbook.rows.problems import CorruptMetadata, CorruptPayload, Defect, OtherVersion, Unreadable
 from sealbook.spark.garbage import existing_objects_frozen
@@ -68,6 +70,7 @@ class Judging:
         spark: SparkSession,
         binning: Binning,
         plan: ValidatePlan,
+        under: Fences | None = None,
     ) -> None:
         self._reader = reader
         self._verdicts = verdicts
@@ -76,6 +79,7 @@ class Judging:
         self._spark = spark
         self._binning = binning
         self._plan = plan
+        self._under = under
         self._candidates = plan.candidates
         self._groups: dict[_Group, list[int]] = defaultdict(list)
         self._rule_columns: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
@@ -138,7 +142,7 @@ class Judging:
                 reason = f"there is no query {key.source}/{key.query_name} in the configuration"
                 yield ordinal, self._not_judged(ordinal, reason, is_misconfigured=True)
                 continue
-            version = candidate.schema_version or query.schema_version
+            version = candidate.schema_version or version_on(query.spans, key.logical_date)
             if self._binning.is_sliced(candidate):
                 # Its slices are all read by one contract: better ask the seal first.
                 try:
@@ -262,11 +266,18 @@ class Judging:
             # Somebody else has judged one of these otherwise: that is no reason to hold up the rest.
             return [state for verdict in verdicts for state in self._written([verdict])]
 
-    def _judged(self, verdicts: Sequence[Verdict]) -> list[PartitionState]:
+    def _judged(self, verdicts: Sequence[Verdict]) -> Sequence[PartitionState | Conflict]:
         try:
-            return self._verdicts.judge(verdicts)
+            return self._tell(verdicts)
         except UnknownOutcome:
-            return self._verdicts.judge(verdicts)  # what was written is recognised
+            return self._tell(verdicts)  # what was written is recognised
+
+    def _tell(self, verdicts: Sequence[Verdict]) -> Sequence[PartitionState | Conflict]:
+        if self._under is None:
+            return self._verdicts.judge(verdicts)
+        judged = self._verdicts.judge_under(verdicts, self._under)
+        lost, states = {*judged.lost}, iter(judged.states)
+        return [Conflict(LOST) if verdict.key in lost else next(states) for verdict in verdicts]
 
     def _accepted_counts(self) -> AcceptedCounts | None:
         """Read the counts of earlier runs, if any contract compares with them."""

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey, PartitionState, RunId, Status
+from sealbook.model.claims import Lease
 from sealbook.model.keys import AHEAD_REMEDY, SEALED_AHEAD_REMEDY, is_ahead, newest_run_prefix, why_ahead
 from sealbook.model.selection import Selection
 from sealbook.raw import RawMetadata, RawReader, SealedRun
@@ -51,7 +52,8 @@ class Candidate:
 class ValidatePlan:
     """What is to be judged, what cannot be, and whether the ledger hears of it.
 
-    `superseded` counts sealed runs that are passed over: a newer run of their partition is accepted.
+    `superseded` counts sealed runs that are passed over: a newer run of their partition is accepted. `held`
+    are partitions that others are working on, and that are left to them.
     """
 
     which: Which
@@ -59,9 +61,24 @@ class ValidatePlan:
     gone: Sequence[NotJudged] = ()
     superseded: int = 0
     dry_run: bool = False
+    held: Sequence[Lease] = ()
+
+    def besides(self, leases: Sequence[Lease]) -> ValidatePlan:
+        """Return the plan without what others are working on (R-CTL-4); a dry run is in nobody's way."""
+        if self.dry_run or not leases:
+            return self
+        planned = {candidate.key for candidate in self.candidates}
+        held = {lease.key: lease for lease in leases if lease.key in planned}
+        left = [candidate for candidate in self.candidates if candidate.key not in held]
+        return replace(self, candidates=left, held=tuple(held.values()))
 
     def __len__(self) -> int:
         return len(self.candidates) + len(self.gone)
+
+    def joined(self, other: ValidatePlan) -> ValidatePlan:
+        """Return one plan for both."""
+        candidates = sorted((*self.candidates, *other.candidates), key=attrgetter("key", "run_id"))
+        return replace(self, candidates=candidates, gone=(*self.gone, *other.gone))
 
     @property
     def runs(self) -> set[RunId]:
@@ -167,6 +184,32 @@ def plan_sealed(ledger: LedgerReader, seals: Iterable[RawMetadata]) -> ValidateP
             if (key, run_id) not in judged
         ],
     )
+
+
+def plan_named(
+    raw: RawReader, ledger: LedgerReader, runs: Iterable[tuple[PartitionKey, RunId]]
+) -> ValidatePlan:
+    """Plan to judge these runs, whatever else is sealed; one that was judged before is judged once more."""
+    named = sorted({*runs})
+    if not named:
+        return ValidatePlan(Which.NEW, ())
+    chosen = Selection(keys={key for key, _ in named}, runs={run_id for _, run_id in named})
+    sealed = {(run.key, run.run_id): run for run in raw.sealed(chosen)}
+    judged = {*ledger.judged_runs(chosen)}
+    current = {state.key: state.current_run_id for state in ledger.states(Selection(keys=chosen.keys))}
+    horizon, revalidation_id = ledger.run_horizon(), uuid4().hex
+    candidates: list[Candidate] = []
+    gone: list[NotJudged] = []
+    for each in named:
+        key, run_id = each
+        if each not in sealed:
+            gone.append(NotJudged(key, run_id, "it is not sealed any more", is_gone=True))
+        elif is_ahead(run_id, horizon):
+            gone.append(_from_the_future(sealed[each], SEALED_AHEAD_REMEDY))
+        else:
+            again = revalidation_id if each in judged else None
+            candidates.append(Candidate(*sealed[each], None, again, current.get(key)))
+    return ValidatePlan(Which.NEW, candidates, gone)
 
 
 @dataclass(frozen=True, slots=True)

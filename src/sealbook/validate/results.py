@@ -28,6 +28,8 @@ class NotJudged:
     reason: str
     is_misconfigured: bool = False
     """There is no contract to judge it by; trying again will not help."""
+    is_gone: bool = False
+    """It was to be judged, and is not sealed any more."""
 
 
 Result = Judged | NotJudged

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from sealbook.ledger.contracts import ContractWriter
 from sealbook.ledger.reader import LedgerReader
 from sealbook.ledger.states.verdicts import VerdictWriter
+from sealbook.model import PartitionKey, RunId
+from sealbook.model.claims import Fences
 from sealbook.model.contract import Query
 from sealbook.model.keys import refuse_ahead
 from sealbook.model.progress import OnProgress, no_progress
@@ -17,6 +19,7 @@ from sealbook.validate.plan import (
     ValidatePlan,
     Which,
     plan_accepted,
+    plan_named,
     plan_new,
     plan_rejected,
     plan_sealed,
@@ -62,15 +65,20 @@ class Validator:
         """Plan to judge what has just been sealed, without listing anything."""
         return plan_sealed(self._reader, seals)
 
+    def plan_named(self, runs: Iterable[tuple[PartitionKey, RunId]]) -> ValidatePlan:
+        """Plan to judge these sealed runs, once more where they were judged before."""
+        return plan_named(self._raw(), self._reader, runs)
+
     def run(
-        self, plan: ValidatePlan, on_progress: OnProgress = no_progress
+        self, plan: ValidatePlan, on_progress: OnProgress = no_progress, under: Fences | None = None
     ) -> Generator[list[Result], None, None]:
         """Judge what was planned; results come when their verdicts are in the ledger, batch by batch.
 
         Closing the iterator cancels the job; what is not in the ledger by then is judged the next time.
-        ConfigError, before any job runs, if a rule of a query concerned is wrong.
+        ConfigError, before any job runs, if a rule of a query concerned is wrong. Of what is judged `under`
+        claims, that which is no longer held is left alone (R-CTL-4).
         """
-        for batch in self._batches(plan):
+        for batch in self._batches(plan, under):
             judged = [result for result in batch if isinstance(result, Judged)]
             on_progress(
                 len(batch),
@@ -79,7 +87,7 @@ class Validator:
             )
             yield batch
 
-    def _batches(self, plan: ValidatePlan) -> Generator[list[Result], None, None]:
+    def _batches(self, plan: ValidatePlan, under: Fences | None) -> Generator[list[Result], None, None]:
         if plan.gone:
             yield list(plan.gone)
         if not plan.candidates:
@@ -89,7 +97,9 @@ class Validator:
 
         spark = self._spark()
         binning = self._binning or Binning(spark.sparkContext.defaultParallelism)
-        judging = Judging(self._reader, self._verdicts, self._raw(), self._queries, spark, binning, plan)
+        judging = Judging(
+            self._reader, self._verdicts, self._raw(), self._queries, spark, binning, plan, under
+        )
         judging.check_rules()
         if not plan.dry_run:
             self._contracts.put_in_force(judging.queries_concerned)
