@@ -36,15 +36,15 @@ def run() -> list[Result]:
         folder = Path(name)
         book = write_book(folder, rows=200)
         keys = _keys()
-        bare, first, later = [], [], []
+        alone, first, later = [], [], []
         for number in range(ROUNDS):
             cache = folder / f"cache{number}"
-            bare.append(seconds_of(_bare))
+            alone.append(seconds_of(bare))
             first.append(seconds_of(partial(_run, book, next(keys), cache)))
-            _wait_for_archive(cache)
-            bare.append(seconds_of(_bare))
+            wait_for_archive(cache)
+            alone.append(seconds_of(bare))
             later.append(seconds_of(partial(_run, book, next(keys), cache)))
-        peer = median(bare)
+        peer = median(alone)
         detail = f"bare: {peer:.1f} s"
         return [
             duration(
@@ -70,7 +70,8 @@ def _warm(book: Path, keys: Iterator[PartitionKey]) -> Result:
     return Result("run of one partition in a warm session", taken, "s", "< 1", taken < 1)
 
 
-def _bare() -> None:
+def bare() -> None:
+    """Start Spark, count, and end."""
     subprocess.run([sys.executable, "-c", _BARE], check=True, capture_output=True)
 
 
@@ -79,7 +80,7 @@ def _run(book: Path, key: PartitionKey, cache: Path) -> None:
     subprocess.run([SEALBOOK, "run", str(key)], cwd=book, env=env, check=True, capture_output=True)
 
 
-def _wait_for_archive(cache: Path) -> None:
+def wait_for_archive(cache: Path) -> None:
     """Wait for the process that the first run has left behind, which would take its share of the cores."""
     deadline = time.monotonic() + LONGEST_SECONDS_TO_MAKE
     while not list(cache.glob("sealbook/*.jsa")):

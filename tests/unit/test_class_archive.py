@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sealbook.spark import rehearsal
-from sealbook.spark.class_archive import ClassArchive, cache_folder
+from sealbook.spark.cache import cache_folder
+from sealbook.spark.class_archive import ClassArchive
 
 
 @pytest.fixture

@@ -12,25 +12,20 @@ import logging
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-_KEPT = 5
-_LONGEST_SECONDS_TO_MAKE = 600
+from sealbook.spark.cache import cache_folder, draft_of, is_being_made, remove_unused
+
+_KIND = "spark-classes"
 _CLASSPATH_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH")
 # A word about archives says nothing to whoever runs a command.
 _SILENT = ("-Xlog:cds*=off", "-Xlog:class*=off")
 
 _log = logging.getLogger(__name__)
-
-
-def cache_folder() -> Path:
-    """Return the folder in which Sealbook keeps what it can make again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sealbook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ class ClassArchive:
                 list(options),
             ]
         )
-        return cls(cache_folder() / f"spark-classes-{sha256(fits.encode()).hexdigest()[:16]}.jsa")
+        return cls(cache_folder() / f"{_KIND}-{sha256(fits.encode()).hexdigest()[:16]}.jsa")
 
     def java_options(self) -> list[str]:
         """Return the options by which Java uses the archive; none if it is not there."""
@@ -79,37 +74,12 @@ class ClassArchive:
         """Make the archive, unless another process is at it."""
         from sealbook.spark.rehearsal import rehearse
 
-        with self._draft() as draft:
-            if draft is None:
-                return
-            rehearse(configuration, [f"-XX:ArchiveClassesAtExit={draft}", *_SILENT])
-            if draft.stat().st_size:  # else there was no room
-                draft.rename(self.file)
-                self._remove_others()
-
-    @contextmanager
-    def _draft(self) -> Iterator[Path | None]:
-        """Give a name to write to; none if another process has one that it may still be writing to."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        others = self.file.parent.glob(f"{self.file.stem}.*.draft")
-        if any(time.time() - _modified(other) < _LONGEST_SECONDS_TO_MAKE for other in others):
-            yield None
+        if is_being_made(self.file):
             return
-        draft = self.file.with_suffix(f".{os.getpid()}.draft")
-        draft.touch()
-        try:
-            yield draft
-        finally:
-            draft.unlink(missing_ok=True)
-
-    def _remove_others(self) -> None:
-        """Keep the archives that were used last, and no draft that nobody finished."""
-        folder = self.file.parent
-        archives = sorted(folder.glob("spark-classes-*.jsa"), key=_modified, reverse=True)
-        drafts = folder.glob("spark-classes-*.draft")
-        old = [each for each in drafts if time.time() - _modified(each) > _LONGEST_SECONDS_TO_MAKE]
-        for each in (*archives[_KEPT:], *old):
-            each.unlink(missing_ok=True)
+        with draft_of(self.file) as draft:
+            rehearse(configuration, [f"-XX:ArchiveClassesAtExit={draft}", *_SILENT])
+        if self.file.exists():  # else there was no room
+            remove_unused(_KIND, self.file.suffix)
 
 
 def _state(file: Path) -> tuple[int, int] | None:
@@ -118,12 +88,6 @@ def _state(file: Path) -> tuple[int, int] | None:
         found = file.stat()
         return found.st_size, found.st_mtime_ns
     return None
-
-
-def _modified(file: Path) -> float:
-    with suppress(FileNotFoundError):  # another process has just removed it
-        return file.stat().st_mtime
-    return 0.0
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def find_spark() -> Path:
 class JavaProcess:
     """A gateway for PySpark. It ends when this process does, however that happens, or when it is told to."""
 
-    def __init__(self, configuration: Mapping[str, str]) -> None:
+    def __init__(self, configuration: Mapping[str, str], environment: Mapping[str, str]) -> None:
         find_java()
         self._folder = TemporaryDirectory(prefix="sealbook-java-")
         self._answer = Path(self._folder.name) / "gateway"
@@ -95,6 +95,7 @@ class JavaProcess:
                 stderr=self._said.file_descriptor,
                 env={
                     **os.environ,
+                    **environment,
                     "SPARK_CONNECT_MODE": "0",
                     "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._answer),
                 },

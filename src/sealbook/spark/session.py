@@ -15,7 +15,9 @@ from threading import Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from sealbook.config import SparkSettings
+from sealbook.errors import ConfigError
 from sealbook.spark.class_archive import ClassArchive
+from sealbook.spark.connect import connect_session, is_connect, refuse_connect, uses_connect
 from sealbook.spark.java import JavaProcess, find_java, find_spark
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ TASK_TRIES = 4
 """How often a task is tried. On a cluster that is Spark's default; locally it would be once."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_PYTHON = "spark.pyspark.python"
 _CLASS_PATH = "spark.driver.extraClassPath"
 
 _LOCAL = re.compile(r"local(?:\[(?P<threads>[0-9]+|\*)(?:,\s*(?P<tries>[0-9]+))?\])?")
@@ -65,26 +68,49 @@ _java: JavaProcess | None = None
 def start_java(settings: SparkSettings) -> None:
     """Begin to start Java, if this process has none, and return at once; `spark_session` waits for it."""
     global _java
+    if uses_connect(settings.master):
+        raise refuse_connect()
     if (_java is None or not _java.is_running) and not _has_context():
-        if settings.master.startswith("local"):
+        if is_local(settings.master):
             # Workers of this machine need the packages of this interpreter.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        _java = JavaProcess(spark_configuration(settings, _archive_options(settings)))
+        elif _PYTHON in settings.config:
+            os.environ["PYSPARK_PYTHON"] = settings.config[_PYTHON]  # PySpark itself looks nowhere else
+        configuration = spark_configuration(settings, _archive_options(settings))
+        _java = JavaProcess(configuration, {} if is_local(settings.master) else _for_planning())
 
 
 def spark_session(settings: SparkSettings) -> SparkSession:
     """Return the session of this process; start one by the settings if there is none."""
+    return connect_session(settings.master) if uses_connect(settings.master) else stage_session(settings)
+
+
+def stage_session(settings: SparkSettings) -> SparkSession:
+    """Do the same for stages; ConfigError for Spark Connect, which cannot do what they do."""
     start_java(settings)
     from pyspark.sql import SparkSession  # while Java starts
 
     active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    if not _has_context():
-        _in_a_thread(lambda: _start_context(settings))
-    session = SparkSession.builder.getOrCreate()
-    _cancel_jobs_at_interrupt(session)
+    if active is None:
+        if not _has_context():
+            _start(settings)
+        active = SparkSession.builder.getOrCreate()
+        _cancel_jobs_at_interrupt(active)
+    return prepared(active, settings)
+
+
+def prepared(session: SparkSession, settings: SparkSettings) -> SparkSession:
+    """Return a session when its executors have what tasks need; ConfigError if they cannot have it."""
+    if not is_connect(session) and not is_local(session.sparkContext.master):
+        from sealbook.spark.executors import prepare_executors
+
+        prepare_executors(session.sparkContext, settings)
     return session
+
+
+def is_local(master: str | None) -> bool:
+    """Say whether tasks run on this machine, with the packages that are here."""
+    return master is not None and master.startswith("local")
 
 
 def is_gone() -> bool:
@@ -126,9 +152,6 @@ def spark_configuration(settings: SparkSettings, java_options: Sequence[str] = (
     chosen = {**_DEFAULTS, **(_LOCAL_DEFAULTS if local else {}), **settings.config, "spark.master": master}
     quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
     chosen[JAVA_OPTIONS] = " ".join((quiet, *java_options, _given_options(settings))).rstrip()
-    if not local:
-        name = "spark.executor.extraJavaOptions"
-        chosen[name] = f"{quiet} {settings.config.get(name, '')}".rstrip()
     return chosen
 
 
@@ -139,6 +162,11 @@ def class_archive_of(settings: SparkSettings) -> ClassArchive | None:
     if _OTHER_ARCHIVE.search(settings.config.get(JAVA_OPTIONS, "")):
         return None
     return ClassArchive.of(find_java(), find_spark(), sorted(_fitting(settings).values()))
+
+
+def _for_planning() -> dict[str, str]:
+    """Return what Spark needs to plan reads of a data source: here, but by a Python like the executors'."""
+    return {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _has_context() -> bool:
@@ -163,6 +191,26 @@ def _in_a_thread(work: Callable[[], None]) -> None:
 
     Thread(target=run, name="spark-start", daemon=True).start()
     done.result()
+
+
+def _start(settings: SparkSettings) -> None:
+    """Start a session; ConfigError if Spark does not: the cluster is not there, or refuses a setting."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from sealbook.spark.tasks import innermost
+
+    try:
+        _in_a_thread(lambda: _start_context(settings))
+    except (PySparkException, Py4JError) as error:
+        if is_gone():
+            raise
+        stopped = "the master does not answer, or has ended the application"
+        why = stopped if "stopped SparkContext" in str(error) else innermost(error)
+        raise ConfigError(
+            f"Spark does not start on {settings.master}: {why}",
+            remedy="Look at `spark` in sealbook.yaml, and whether the master can be reached from here.",
+        ) from error
 
 
 def _start_context(settings: SparkSettings) -> None:

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from sealbook.errors import first_line
+from sealbook.errors import Transient, first_line
 from sealbook.spark.session import is_gone
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def run_tasks(
 ) -> Generator[Result, None, None]:
     """Do the work of each task on the cluster and yield what it returns, in the order they end.
 
-    Closing the iterator, or an error, cancels what has not ended. A task that Spark gives up is an error; or,
-    where a list for such is handed in, goes there, and the others go on.
+    Closing the iterator, or an error, cancels what has not ended. A task that Spark gives up is a Transient;
+    but where a list for such is handed in, it goes there, and the others go on.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -66,8 +66,10 @@ def run_tasks(
                     try:
                         result = future.result()
                     except (PySparkException, Py4JError) as error:
-                        if given_up is None or is_gone():  # then it is no task's fault
+                        if is_gone():  # then it is no task's fault
                             raise
+                        if given_up is None:
+                            raise Transient(why_given_up(error)) from error
                         given_up.append((tasks[index], error))
                     else:
                         yield result
@@ -77,12 +79,16 @@ def run_tasks(
 
 
 def why_given_up(error: Exception) -> str:
-    """Say why Spark gave a job up: by the Python error that it ends with, or by the innermost of Java."""
+    """Say that Spark gave a job up, and why."""
+    return f"Spark gave up: {innermost(error)}"
+
+
+def innermost(error: Exception) -> str:
+    """Return what is behind an error of PySpark: the Python error that it ends with, or else Java's first."""
     lines = str(error).splitlines()
     python = [line for line in lines if _PYTHON_ERROR.match(line)]
     java = [line.rpartition("Exception: ")[2] for line in lines if line.startswith(_JAVA_ERROR)]
-    said = python[-1:] or java[:1] or [first_line(error)]
-    return f"Spark gave up: {said[0].strip()}"
+    return (python[-1:] or java[:1] or [first_line(error)])[0].strip()
 
 
 def attempt_number() -> int:
