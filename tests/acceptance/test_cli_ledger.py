@@ -108,3 +108,29 @@ def test_verify_names_where_a_table_differs_from_the_log(tmp_path: Path) -> None
         assert run("ledger", "verify", *chosen, "--format", "json", cwd=tmp_path).json == [difference]
     others = run("ledger", "verify", "--since", "2026-01-02", cwd=tmp_path)
     assert (others.code, "Verified 0 partitions; differences: 0" in others.said) == (0, True)
+
+
+def test_a_book_is_copied_to_postgresql_and_goes_on_there(
+    tmp_path: Path, postgresql: PostgresqlServer
+) -> None:
+    write_book(tmp_path)
+    key = PartitionKey.parse("google_ads/1234567890/campaign_daily/2026-01-01")
+    with sealbook.open(tmp_path) as book:
+        run_id = book.ledger.open_run()
+        verdict = Verdict.accept(key, run_id, schema_version="1", record_count=1, validator_version="v")
+        book.ledger.judge([verdict])
+    url = postgresql.create_database()
+    copied = run("ledger", "copy", "--to", url, "--format", "json", cwd=tmp_path)
+    assert copied.code == 0, copied.err
+    assert {"table": "partition_state", "rows": 1} in [
+        {"table": row["table"], "rows": row["rows"]} for row in copied.json
+    ]
+    again = run("ledger", "copy", "--to", url, cwd=tmp_path)
+    assert again.code == 2
+    assert "is not empty" in again.said
+
+    before = run("state", "inspect", "--format", "json", cwd=tmp_path).json
+    write_book(tmp_path, changed(SETTINGS, "ledger", url))
+    assert run("state", "inspect", "--format", "json", cwd=tmp_path).json == before
+    assert run("ledger", "grant", cwd=tmp_path).code == 0
+    assert run("ledger", "verify", cwd=tmp_path).code == 0

@@ -29,6 +29,12 @@ Then, in the database: GRANT sealbook_validator TO the_user_of_your_validators
 """
 
 
+_COPY_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook ledger copy --to postgresql://book@db.example/book
+  sealbook ledger copy --to sqlite:///backup.db
+"""
+
 _VERIFY_EXAMPLES = """
 [bold]Examples[/bold]
   sealbook ledger verify
@@ -90,6 +96,33 @@ def grant(
     roles = [{"role": role} for role in ledger.grant_roles(url, prefix)]
     show(roles, [Column("role", itemgetter("role"))], form)
     message(f"{_shown(url)} has {len(roles)} roles; grant them to the users of your workers.")
+
+
+@app.command(epilog=_COPY_EXAMPLES)
+def copy(
+    ctx: typer.Context,
+    to: Annotated[
+        str, typer.Option(metavar="URL", help="The empty database: postgresql://… or sqlite:///file.")
+    ],
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Copy the whole ledger into an empty database, and verify it there by counts and digests.
+
+    Stop whatever works on the book first. A copy that was stopped goes on when it is asked for again.
+    The book goes on there once `ledger` in sealbook.yaml names it.
+    """
+    from sealbook.cli.table import Column
+    from sealbook.ledger.copying import CopiedTable, copy_ledger
+
+    copied = copy_ledger(load_settings(ctx).ledger, to)
+    columns: list[Column[CopiedTable]] = [
+        Column("table", lambda each: each.table),
+        Column("rows", lambda each: each.rows, number=True),
+        Column("digest", lambda each: each.digest, spare=1),
+    ]
+    show(copied, columns, form)
+    rows = counted(sum(each.rows for each in copied), "row")
+    message(f"{_shown(to)} has {rows} in {len(copied)} tables, as they are here. Name it as `ledger` now.")
 
 
 @app.command(epilog=_VERIFY_EXAMPLES)
