@@ -25,6 +25,7 @@ from sealbook.ledger.schedule.following import WorkFollower
 from sealbook.ledger.schedule.pauses import PauseWriter
 from sealbook.ledger.schedule.plans import PlanWriter
 from sealbook.ledger.schedule.rates import RateShares
+from sealbook.ledger.schedule.revising import WorkReviser
 from sealbook.ledger.schedule.rounds import RoundPlanner
 from sealbook.ledger.schedule.scheduler import Scheduler
 from sealbook.ledger.states.overrides import OverrideWriter, RequeueResult
@@ -70,7 +71,8 @@ class Ledger:
         self.contracts = ContractWriter(database, clock)
         self.alerts = AlertWriter(database, clock, scope)
         self.sweeper = StatusSweeper(database, clock, scope)
-        self.scheduler = Scheduler(database, clock)
+        self.scheduler = Scheduler(database, clock, retries)
+        self.reviser = WorkReviser(database, clock)
         self.rounds = RoundPlanner(database, clock, self.reader.statuses, self.reader.pointers)
         self.plans = PlanWriter(database, clock, self.overrides)
         self.pauses = PauseWriter(database, clock)

@@ -16,8 +16,10 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.leases import Lease, lease
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.events.horizon import run_horizon
+from sealbook.ledger.events.tables import run_event
 from sealbook.ledger.pointers.tables import removal
 from sealbook.ledger.states.tables import partition_state
+from sealbook.ledger.work.tables import work
 from sealbook.model import PartitionKey, Status
 from sealbook.model.keys import newest_run_prefix
 
@@ -33,6 +35,14 @@ class Rights(NamedTuple):
     user: str
     works: tuple[str, ...]
     lacking: dict[str, list[str]]
+
+
+class AbandonedClaims(NamedTuple):
+    """Work that somebody claimed, and neither finished nor let go of since its leases ran out."""
+
+    holder: str
+    partitions: int
+    since: datetime
 
 
 class LedgerHealth:
@@ -106,6 +116,26 @@ class LedgerHealth:
         query = select(lease).where(lease.c.holder.is_not(None), lease.c.expires_at < self.now() - age)
         with self._database.read() as connection:
             return [Lease(*row) for row in connection.execute(query.order_by(lease.c.expires_at))]
+
+    def abandoned_claims(self, age: timedelta) -> list[AbandonedClaims]:
+        """Return by their holders the claims to work that ran out so long ago, the longest first."""
+        since = func.min(work.c.expires_at, type_=work.c.expires_at.type)
+        query = (
+            select(work.c.holder, func.count(), since)
+            .where(work.c.holder.is_not(None), work.c.expires_at < self.now() - age)
+            .group_by(work.c.holder)
+            .order_by(since)
+        )
+        with self._database.read() as connection:
+            return [AbandonedClaims(*row) for row in connection.execute(query)]
+
+    def ahead(self) -> timedelta:
+        """Return how far the last event that was written is ahead of the ledger's clock; 0 if it is not."""
+        query = select(run_event.c.persisted_at).order_by(run_event.c.position.desc()).limit(1)
+        with self._database.read() as connection:
+            last: datetime | None = connection.execute(query).scalar()
+            now = LedgerClock().now(connection)
+        return max(last - now, timedelta(0)) if last is not None else timedelta(0)
 
     def abandoned_removals(self, age: timedelta) -> int:
         """Count the artifacts that a clean-up condemned so long ago, and has not said to be gone."""

@@ -17,6 +17,7 @@ from sealbook.ledger.partition_log import PartitionLog
 from sealbook.ledger.pointers import PointerReader
 from sealbook.ledger.run_partitions import run_partitions
 from sealbook.ledger.schedule.reader import ScheduleReader
+from sealbook.ledger.states.audit import OverrideLog
 from sealbook.ledger.states.reader import StateReader
 from sealbook.ledger.status import StatusReader
 from sealbook.model import PartitionKey
@@ -27,7 +28,7 @@ class LedgerReader(StateReader):
     """What may be asked of the ledger, and no way to change it: hand this to whoever only reads.
 
     States and attempts are asked for here, the rest of `statuses`, `schedule`, `pointers`, `run_store`,
-    `contracts` and `partition_log`. The scope is whose partitions `statuses` tells of.
+    `contracts`, `partition_log` and `override_log`. The scope is whose partitions `statuses` tells of.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class LedgerReader(StateReader):
         self.run_store = RunStoreReader(database)
         self.contracts = ContractReader(database)
         self.partition_log = PartitionLog(database)
+        self.override_log = OverrideLog(database)
 
     def left_of(self, run_id: str) -> list[PartitionKey]:
         """Return the partitions that a run set out to do and that have not ended in it."""

@@ -98,8 +98,8 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
         "pointer": ["SELECT", "INSERT", "UPDATE (valid_to, closed_at)"],  # a rollback takes effect at once
         "warehouse_version": ["SELECT", "UPDATE (version, changed_at)"],
         "retired_run": ["SELECT", "INSERT"],
-        "alert": ["SELECT", "INSERT", "UPDATE (resolved_at)"],
-        "alert_notice": ["SELECT", "INSERT", "UPDATE (sent_at)"],
+        "alert": ["SELECT", "INSERT", "UPDATE (resolved_at)", "DELETE"],
+        "alert_notice": ["SELECT", "INSERT", "UPDATE (sent_at)", "DELETE"],
         "projection": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "run_snapshot": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "status_series": ["SELECT", "INSERT", "DELETE"],

@@ -17,7 +17,7 @@ from sealbook.ledger.events.horizon import refuse_from_the_future, run_horizon
 from sealbook.ledger.pointers import following
 from sealbook.ledger.pointers.rows import lock_version
 from sealbook.ledger.states import rows as state_rows
-from sealbook.ledger.states.audit import check_author, log_override
+from sealbook.ledger.states.audit import Action, check_author, log_override
 from sealbook.ledger.states.tables import OVERRIDDEN, attempt, partition_state, rollback
 from sealbook.ledger.work.port import Follower
 from sealbook.model import Outcome, PartitionKey, PartitionState, RunId, next_state
@@ -89,7 +89,7 @@ class RollbackWriter:
             move, done = _planned(connection, before, target, known or frozenset(), at)
             state_rows.write(connection, [done.state], OVERRIDDEN)
             override = log_override(
-                connection, "rollback", [key], actor=actor, reason=reason, at=at, run_id=target
+                connection, Action.ROLLBACK, [key], actor=actor, reason=reason, at=at, run_id=target
             )
             runs = (done.from_run_id, target, done.newest_run_id)
             connection.execute(insert(rollback).values((*state_rows.key_row(key).values(), override, *runs)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -18,10 +19,12 @@ from sealbook.ledger.events.horizon import refuse_from_the_future
 from sealbook.ledger.events.replay import replay
 from sealbook.ledger.events.retention import beginning
 from sealbook.ledger.events.rows import read_events
-from sealbook.ledger.events.snapshots import ended_runs, read_projected
+from sealbook.ledger.events.snapshots import ended_runs, newest_unended, read_projected
 from sealbook.ledger.events.tables import newest_run, run_head
 from sealbook.ledger.run_partitions import PLANNED, run_partitions
+from sealbook.ledger.states.audit import Action, check_author, log_override
 from sealbook.ledger.status.scopes import claim_runs
+from sealbook.ledger.work import rows as work_rows
 from sealbook.ledger.work.fences import lock_held
 from sealbook.ledger.work.port import Follower
 from sealbook.model import (
@@ -32,6 +35,7 @@ from sealbook.model import (
     StepStatus,
 )
 from sealbook.model.claims import Fences
+from sealbook.model.failures import ErrorClass
 from sealbook.model.keys import PartitionKey, newest_run_prefix
 from sealbook.model.partition_events import (
     PartitionCancelled,
@@ -39,7 +43,7 @@ from sealbook.model.partition_events import (
     PartitionSealed,
     Stage,
 )
-from sealbook.model.run_end import run_end
+from sealbook.model.run_end import Progress, run_end
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
 from sealbook.model.selection import Selection
 from sealbook.model.step_events import (
@@ -50,7 +54,9 @@ from sealbook.model.step_events import (
     step_failed,
     step_started,
 )
-from sealbook.model.verdict import check_text
+
+_LEFT = "left"
+"""The attempt of a failure that is told by another than who failed."""
 
 
 class RunWriter:
@@ -66,19 +72,29 @@ class RunWriter:
 
     def open_run(self) -> RunId:
         """Open a run, and return its id: that of this moment, or just past the newest known one (R-RUN-2)."""
+        return self._database.write(self._open)
+
+    def open_run_under(self, fences: Fences) -> RunId:
+        """Open a run for what is held under these fences, and note that for whoever takes over."""
 
         def work(connection: Connection) -> RunId:
-            opened = connection.execute(select(newest_run.c.run_id).with_for_update()).scalar_one()
-            at = self._clock.now(connection)
-            newer = map(_next, filter(None, (opened, _known(connection, at))))
-            made = max([ULID.from_datetime(at), *newer])
-            run_id = RunId(str(made))
-            connection.execute(update(newest_run).values(run_id=run_id))
-            claim_runs(connection, [run_id], self._scope)
-            append_new(connection, [run_queued(run_id)], at)
+            rows = work_rows.lock(connection, lock_held(connection, fences))
+            run_id = self._open(connection)
+            work_rows.write(connection, (replace(row, claim_run_id=run_id) for row in rows.values()))
             return run_id
 
         return self._database.write(work)
+
+    def _open(self, connection: Connection) -> RunId:
+        opened = connection.execute(select(newest_run.c.run_id).with_for_update()).scalar_one()
+        at = self._clock.now(connection)
+        newer = map(_next, filter(None, (opened, _known(connection, at))))
+        made = max([ULID.from_datetime(at), *newer])
+        run_id = RunId(str(made))
+        connection.execute(update(newest_run).values(run_id=run_id))
+        claim_runs(connection, [run_id], self._scope)
+        append_new(connection, [run_queued(run_id)], at)
+        return run_id
 
     def open_steps(
         self, stage: Stage, runs: Iterable[RunId], planned: Iterable[Selection] = ()
@@ -162,6 +178,12 @@ class RunWriter:
                 ended[run] = status
         return ended
 
+    def end_unended(self) -> dict[RunId, RunStatus]:
+        """End those of the newest runs that were killed when all was done but to say so."""
+        with self._database.read() as connection:
+            unended = newest_unended(connection)
+        return self.end_runs(map(RunId, filter(_is_run_id, unended)))
+
     def fail_to_begin(self, run_id: RunId, error: str) -> RunStatus | None:
         """End a run whose first work could not begin, as there is nothing to go on with (R-RUN-3).
 
@@ -182,12 +204,45 @@ class RunWriter:
 
         return self._database.write(work, repeatable=True)
 
-    def cancel_run(self, run_id: RunId, *, actor: str, reason: str) -> int:
-        """Stop a run on purpose, and return how many of its partitions will not be done."""
-        check_text("actor", actor)
-        check_text("reason", reason)
+    def leave(self, run_id: RunId, keys: Iterable[PartitionKey], error: str) -> None:
+        """Say of partitions that a run set out to do that it will not: whoever fetched them has lost them.
 
-        def work(connection: Connection) -> int:
+        What became of a partition in the run before stays so. What is to be done about it next is not changed
+        by this: that is with whoever has it by now.
+        """
+        wanted = list(keys)
+
+        def work(connection: Connection) -> None:
+            lock_runs(connection, [run_id])
+            if _snapshot(connection, run_id).status.final:
+                return
+            partitions = run_partitions(connection, run_id)
+            left = [
+                PartitionFailed(
+                    key=key,
+                    run_id=run_id,
+                    attempt=_LEFT,
+                    failed_stage=Stage.EXTRACT,
+                    error_class=ErrorClass.TRANSIENT,
+                    error=error,
+                )
+                for key in wanted
+                if key not in partitions or partitions[key].progress is Progress.PLANNED
+            ]
+            append(connection, [fact.to_event() for fact in left], self._clock.now(connection))
+
+        self._database.write(work, repeatable=True)
+
+    def cancel_run(
+        self, run_id: RunId, *, actor: str, reason: str, dry_run: bool = False
+    ) -> list[PartitionKey]:
+        """Stop a run on purpose, and return which of its partitions will not be done; it is logged (R-CTL-3).
+
+        A dry run only says which they are.
+        """
+        check_author(actor, reason)
+
+        def work(connection: Connection) -> list[PartitionKey]:
             lock_runs(connection, [run_id])
             snapshot = _snapshot(connection, run_id)
             if snapshot.last_event_seq == 0:
@@ -199,12 +254,16 @@ class RunWriter:
                 for key, each in run_partitions(connection, run_id).items()
                 if not each.progress.ended
             ]
+            keys = [fact.key for fact in left]
+            if dry_run:
+                return keys
             error = f"stopped by {actor}: {reason}"
             end = [*_open_steps(snapshot, error), run_ended(run_id, RunStatus.CANCELLED, error=error)]
             at = self._clock.now(connection)
             append_new(connection, [*(fact.to_event() for fact in left), *end], at)
             self._follower.follow(connection, left, at)
-            return len(left)
+            log_override(connection, Action.CANCEL, keys, actor=actor, reason=reason, at=at, run_id=run_id)
+            return keys
 
         return self._database.write(work)
 

@@ -14,6 +14,9 @@ from sealbook.model.work import Lane, WorkKind
 Fences = Mapping[PartitionKey, int]
 """The fence of each partition that is worked on under a claim; with an old one nothing is changed."""
 
+LOST = "the claim under which it was worked on holds no more"
+"""Why what was worked on comes to nothing: somebody else has it, or it was taken away."""
+
 
 class Claim(NamedTuple):
     """The work on one partition, for its holder alone as long as it keeps the lease."""
@@ -28,6 +31,17 @@ class Claim(NamedTuple):
     """What it was reserved to cost."""
     tries: int
     plan_id: int | None
+    left_run_id: RunId | None = None
+    """The run as part of which somebody was at it before, and lost it without a word."""
+
+
+class Lease(NamedTuple):
+    """Who works on a partition, since when, and until when at least."""
+
+    key: PartitionKey
+    holder: str
+    since: datetime
+    until: datetime
 
 
 class Waiting(StrEnum):

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from sealbook.model.display import Display
 from sealbook.model.keys import PartitionKey, RunId
 from sealbook.model.status import Availability
+
+if TYPE_CHECKING:
+    from sealbook.model.outlook import Outlook
 
 
 class Reading(StrEnum):
@@ -105,6 +109,7 @@ class Following:
 
     text: str
     at: datetime | None = None
+    ways: tuple[Way, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,8 @@ class Explanation:
     following: Following | None
     """None: what consumers get says it all."""
     history: History
+    outlook: Outlook | None = None
+    """What the schedule says of it; None if nothing is open."""
 
     def to_dict(self) -> dict[str, object]:
         """Return one object, the fields of its key first."""
@@ -139,5 +146,6 @@ class Explanation:
             **asdict(self.standing),
             "problems": [each.to_dict() for each in self.problems],
             "next": None if self.following is None else asdict(self.following),
+            "schedule": None if self.outlook is None else self.outlook.to_dict(),
             "history": asdict(self.history),
         }

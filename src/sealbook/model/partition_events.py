@@ -15,7 +15,7 @@ from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, ClassVar, NamedTuple, Self, get_args, get_type_hints
 
-from sealbook.errors import InvalidInput
+from sealbook.errors import InvalidInput, QuotaScope
 from sealbook.model.events import EventType, RunEvent
 from sealbook.model.failures import ErrorClass, LastFailure
 from sealbook.model.keys import PartitionKey, RunId
@@ -120,7 +120,8 @@ class PartitionSealed(PartitionFact):
 class PartitionFailed(PartitionFact):
     """A partition could not be extracted, or not be staged; the attempt is that of the step.
 
-    `retry_after` is the wait in seconds that the source asked for, if it did.
+    `retry_after` is the wait in seconds that the source asked for, if it did; `quota_scope` whose quota is
+    used up, where that is why, and the account's where it does not say.
     """
 
     event_type = EventType.PARTITION_FAILED
@@ -129,6 +130,7 @@ class PartitionFailed(PartitionFact):
     error_class: ErrorClass
     error: str
     retry_after: float | None = None
+    quota_scope: QuotaScope | None = None
     replaces: Counted | None = None
 
     @property

@@ -17,15 +17,20 @@ class PlanKind(StrEnum):
     """What is done about each partition of a plan."""
 
     RETRY = "retry"
-    """A failed one waits again: its sealed run is judged once more, or a new one is fetched."""
+    """A failed one is pending again: its sealed run is judged once more."""
     REPROCESS = "reprocess"
     """Another run is fetched; the state stays as it is until that is judged."""
     BACKFILL = "backfill"
     """A day that lacks is fetched."""
     MARK = "mark"
-    """Open work is given up."""
+    """What is open, or has failed, is given up."""
     CLEAR = "clear"
     """Work that has stopped is taken up again."""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is at work until all of it is done; the others are done as soon as they are said."""
+        return self in (PlanKind.REPROCESS, PlanKind.BACKFILL)
 
 
 class PlanState(StrEnum):
@@ -40,7 +45,7 @@ class PlanState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What is asked for: a kind, and the partitions it is for.
+    """What is asked for: a kind, and the partitions it is for, `without` those that it cannot be done to.
 
     A backfill names `spans` of days, and takes those that are good too with `force`. The cost of a partition
     is in requests, one where its query is not named.
@@ -51,10 +56,15 @@ class PlanRequest:
     spans: tuple[Span, ...] = ()
     force: bool = False
     costs: Mapping[AssetName, int] = field(default_factory=dict)
+    without: tuple[PartitionKey, ...] = ()
 
     def cost(self, source: str, query_name: str) -> int:
         """Return what a partition costs in requests."""
         return self.costs.get(AssetName(source, query_name), 1)
+
+
+FENCE = ", open under fence "
+"""In a standing, before the number that tells one moment of open work from another."""
 
 
 class PlanItem(NamedTuple):
@@ -65,6 +75,22 @@ class PlanItem(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.key} {self.standing}"
+
+    @property
+    def shown_standing(self) -> str:
+        """How it stood, for people."""
+        return self.standing.partition(FENCE)[0]
+
+
+class LeftOut(StrEnum):
+    """Why a backfill has no use for a day that it was asked for."""
+
+    GOOD = "good"
+    """It is accepted; `force` takes it too."""
+    OPEN = "open"
+    """It is being worked on, is a part of another plan, or is fetched and has to be judged or loaded."""
+    STOPPED = "stopped"
+    """It is terminal or parked: it has to be cleared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +108,14 @@ class Plan:
     previewed_at: datetime
     carried_out_at: datetime | None = None
     ended_at: datetime | None = None
+
+
+class Previewed(NamedTuple):
+    """A plan that was kept, its partitions, and how many of a backfill's days were left out."""
+
+    plan: Plan
+    items: list[PlanItem]
+    left_out: Mapping[LeftOut, int]
 
 
 class Progress(NamedTuple):

@@ -1,4 +1,4 @@
-"""Spans of time as people write them: `7d`, `12h`, `30m`."""
+"""Spans of time as people write them: `7d`, `12h`, `30m`, `10s`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from datetime import timedelta
 
 from sealbook.errors import InvalidInput
 
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60}
-_SPAN = re.compile(r"([0-9]{1,5})([dhm])")
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_SPAN = re.compile(r"([0-9]{1,5})([dhms])")
 
 
 def parse_span(field: str, text: str) -> timedelta:
-    """Read a number of days, hours or minutes."""
+    """Read a number of days, hours, minutes or seconds."""
     match = _SPAN.fullmatch(text)
     if match is None:
-        raise InvalidInput.of(field, text, "a number of days, hours or minutes, such as 7d, 12h or 30m")
+        raise InvalidInput.of(field, text, "a number of days, hours, minutes or seconds: 7d, 12h, 30m, 10s")
     return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])

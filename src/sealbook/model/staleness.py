@@ -39,6 +39,8 @@ class CodeInForce:
 
     contract_hash: str
     since: datetime
+    also: frozenset[str] = frozenset()
+    """Contracts in force of other versions that hold for some days: what one of them accepted is as good."""
 
 
 def stale_reasons(
@@ -62,7 +64,7 @@ def stale_reasons(
     if later:
         since = min(at for at, _ in later)
         found.append(StaleReason(StaleCode.UPSTREAM_CHANGED, since, tuple(sorted(key for _, key in later))))
-    if code is not None and code_version is not None and code_version != code.contract_hash:
+    if code is not None and code_version is not None and code_version not in {code.contract_hash, *code.also}:
         found.append(StaleReason(StaleCode.CODE_CHANGED, code.since))
     never = tuple(sorted(key for key, at in mapped if at is None))
     if never:

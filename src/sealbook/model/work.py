@@ -125,7 +125,7 @@ def contract_changed(work: Work, contract_hash: str, at: datetime) -> Work:
 
     That goes before anything is fetched, also for what retries had given up; not for what somebody stopped.
     """
-    waits = work.cause is Cause.REJECTED and work.contract_hash is not None and work.run_id is not None
+    waits = work.contract_hash is not None and work.run_id is not None
     if not waits or work.contract_hash == contract_hash or work.stop is Stop.MANUAL:
         return work
     return replace(work, kind=WorkKind.JUDGE, ready_at=at, stop=None)
@@ -145,6 +145,55 @@ def due_again(work: Work, at: datetime) -> Work:
     """Return the work at a later due point of its day: a refresh that was given up is tried again."""
     given_up = work.stop in (Stop.MAX_ATTEMPTS, Stop.MAX_AGE)
     return clear_stop(work, at) if work.lane is Lane.REFRESH and given_up else work
+
+
+class Undone(NamedTuple):
+    """Why what was claimed was not done, where no fact tells of it: nothing could be said of the run, or the
+    worker was lost.
+    """
+
+    cause: Cause
+    error: str
+    fetch: bool = False
+    """Whether a new run is needed: the one to judge is not there any more."""
+
+
+LAPSED = Undone(Cause.TRANSIENT, "its worker was lost: the lease ran out")
+
+
+def lapse(work: Work, retries: Retries, at: datetime) -> Work:
+    """Return the work after the lease on it ran out: somebody takes over at once.
+
+    What has failed before waits first: it may be what ended its worker, and by jitter it is then claimed in
+    other company.
+    """
+    after = put_off(work, LAPSED, retries, at)
+    return replace(after, ready_at=work.ready_at) if not work.tries and after.stop is None else after
+
+
+def put_off(work: Work, undone: Undone, retries: Retries, at: datetime) -> Work:
+    """Return the work after it was claimed and not done: it waits as after a failure, and stops as after one.
+
+    So what can never be judged, or ends its worker each time, is not claimed for ever. No attempt is counted.
+    """
+    after = replace(
+        work,
+        kind=WorkKind.FETCH if undone.fetch else work.kind,
+        tries=work.tries + 1,
+        failing_since=work.failing_since or at,
+        cause=undone.cause,
+        error=undone.error,
+        setup=None,
+    )
+    ages = work.kind is not WorkKind.LOAD
+    failing = Failing(work.key, after.tries, undone.cause, at, seed=work.run_id or "", ages=ages)
+    match decide(failing, retries, at):
+        case Stopped(stop=stop):
+            return replace(after, ready_at=at, stop=stop)
+        case Wait(until=until):
+            return replace(after, ready_at=until)
+        case RunNow():
+            return replace(after, ready_at=at)
 
 
 def mark_terminal(work: Work) -> Work:

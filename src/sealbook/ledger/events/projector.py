@@ -73,6 +73,14 @@ class Inheriting(Protocol):
         """Take over from the projection that was read so far what the log does not have any more."""
 
 
+@runtime_checkable
+class Selective(Protocol):
+    """What a projection can do besides, if it takes only some events: the others do not put it behind."""
+
+    def backlog(self, connection: Connection, after: int) -> Backlog:
+        """Measure what concerns it and comes after a position."""
+
+
 class Projector:
     """Takes a feed into a projection. Several of the same projection may run; one at a time does the work."""
 
@@ -284,6 +292,9 @@ class Projector:
             return False  # the position says where to go on, whether it was written or not
 
     def _lag(self, position: int) -> Lag:
+        projection = self._projection
         backlog = self._feed.backlog(position)
         with self._database.read() as connection:
+            if backlog.events and isinstance(projection, Selective):
+                backlog = projection.backlog(connection, position)
             return Lag.of(backlog, self._clock.now(connection))

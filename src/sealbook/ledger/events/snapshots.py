@@ -136,6 +136,18 @@ def ended_runs(connection: Connection, run_ids: Iterable[str]) -> set[str]:
     return set(connection.execute(_ended(connection.dialect.name), asked).scalars())
 
 
+def newest_unended(connection: Connection) -> list[str]:
+    """Return those of the newest thousand runs that have not ended, as far as is projected."""
+    newest = _ENDS.order_by(run_snapshot.c.run_id.desc()).limit(_NEWEST)
+    return [run_id for run_id, status in connection.execute(newest) if not RunStatus(status).final]
+
+
+_NEWEST = 1_000
+_ENDS = (
+    select(run_snapshot.c.run_id, run_snapshot.c.status)
+    .join(projection, projection.c.id == run_snapshot.c.projection_id)
+    .where(projection.c.name == RUNS, projection.c.active)
+)
 _READ = (
     select(run_snapshot.c.snapshot, run_snapshot.c.stale_seq)
     .join(projection, projection.c.id == run_snapshot.c.projection_id)

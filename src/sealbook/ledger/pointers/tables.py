@@ -96,6 +96,7 @@ cut = Table(
     Column("note", Text),
     PrimaryKeyConstraint("token"),
 )
+"""Versions of the warehouse that stay readable, each by its token, until they are dropped."""
 
 removal = Table(
     "removal",

@@ -10,7 +10,7 @@ How much of a budget each lane has is said by `sealbook.model.budget`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, func, insert, select, union_all, update
@@ -29,6 +29,8 @@ Scope = tuple[str, Lane]
 
 WINDOW = timedelta(seconds=WINDOW_SECONDS)
 BUCKET = timedelta(seconds=BUCKET_SECONDS)
+_KEPT = timedelta(days=31)
+"""How long what was spent is kept, so that no clock which jumps ahead by days makes it forgotten."""
 
 
 def used(connection: Connection, at: datetime) -> dict[Scope, int]:
@@ -92,9 +94,10 @@ def reserve(
     )
 
 
-def renew(connection: Connection, holder: str, until: datetime) -> None:
-    """Keep a holder's reservations for longer."""
-    connection.execute(update(reservation).where(reservation.c.holder == holder).values(expires_at=until))
+def renew(connection: Connection, holder: str, at: datetime, until: datetime) -> None:
+    """Keep those of a holder's reservations for longer that have not run out."""
+    kept = update(reservation).where(reservation.c.holder == holder, reservation.c.expires_at >= at)
+    connection.execute(kept.values(expires_at=until))
 
 
 def settle(connection: Connection, made: Mapping[int, int], at: datetime) -> None:
@@ -104,24 +107,34 @@ def settle(connection: Connection, made: Mapping[int, int], at: datetime) -> Non
     gone = delete(reservation).where(reservation.c.id.in_(made)).returning(reservation)
     rows = connection.execute(gone).all()
     _spend(connection, [(row.source, row.lane, made[row.id], at) for row in rows])
+    _forget(connection, {row.source for row in rows}, at)
 
 
 def settle_lapsed(connection: Connection, at: datetime) -> None:
-    """Count as spent what was reserved by those who let it run out; forget what is too old to count."""
+    """Count as spent what was reserved by those who let it run out."""
     gone = delete(reservation).where(reservation.c.expires_at < at).returning(reservation)
     rows = connection.execute(gone).all()
     if rows:
         _spend(connection, [(row.source, row.lane, row.requests, row.expires_at) for row in rows])
-        connection.execute(delete(spending).where(spending.c.began_at < at - 2 * WINDOW))
+
+
+def _forget(connection: Connection, sources: Collection[str], at: datetime) -> None:
+    """Forget what sources were asked so long ago that it will not count again."""
+    if sources:
+        old = (spending.c.source.in_(sources), spending.c.began_at < at - _KEPT)
+        connection.execute(delete(spending).where(*old))
 
 
 _RESERVE = insert(reservation).returning(reservation.c.id)
 
 
 def _spend(connection: Connection, spent: Iterable[tuple[str, str, int, datetime]]) -> None:
+    # No clock that was set back makes it older than what was spent before: it would stop counting too early.
+    latest = connection.execute(select(func.max(spending.c.began_at))).scalar()
     counts: dict[tuple[str, datetime, str], int] = defaultdict(int)
     for source, lane, requests, at in spent:
-        counts[source, _bucket_of(at), lane] += requests
+        began_at = _bucket_of(at) if latest is None else max(_bucket_of(at), latest)
+        counts[source, began_at, lane] += requests
     rows = [(*scope, requests) for scope, requests in sorted(counts.items()) if requests]
     if not rows:
         return

@@ -26,7 +26,7 @@ _HELPING = 128
 
 _ANY_COST = 2_147_483_647
 
-_CLAIMED = ", ".join((*KEY, "lane", "kind", "fence", "run_id", "cost", "tries", "plan_id"))
+_CLAIMED = ", ".join((*KEY, "lane", "kind", "fence", "run_id", "cost", "tries", "plan_id", "claim_run_id"))
 
 _FLOW_OPEN = """NOT EXISTS (SELECT 1 FROM pause AS p WHERE p.source = f.source
     AND p.customer_id = f.customer_id AND p.query_name IS NULL AND (p.until IS NULL OR p.until > :at))"""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, literal_column, or_, select, tuple_, update
+from sqlalchemy import Connection, bindparam, func, literal_column, or_, select
 
 from sealbook.ledger.db.bulk import update_rows
-from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.db.types import UtcTimestamp
 from sealbook.ledger.schedule import budgets
 from sealbook.ledger.schedule.tables import reservation
 from sealbook.ledger.schedule.turns import LaneTurn
+from sealbook.ledger.work import rows as work_rows
+from sealbook.ledger.work.rows import OpenWork, read_row
 from sealbook.ledger.work.tables import flow_pass, lane_pass, pause, work
-from sealbook.model.work import Lane
+from sealbook.model.retry import RetryPolicies
+from sealbook.model.work import Lane, lapse
 
 _STOPPED_MILLISECONDS = 10_000
 """How long a claimer on PostgreSQL may do nothing in its transaction before the server ends it."""
@@ -54,24 +57,31 @@ _LOCK_ON_POSTGRESQL = _LANES.add_columns(
 ).with_for_update(of=lane_pass)
 
 
-def free_what_ran_out(connection: Connection, signs: Signs, at: datetime) -> None:
-    """Free the work of those whose leases have run out, and count as spent what they had reserved."""
+def free_what_ran_out(connection: Connection, signs: Signs, retries: RetryPolicies, at: datetime) -> None:
+    """Free the work of those whose leases have run out, and count as spent what they had reserved.
+
+    What had failed before waits, as after another failure: it may be what ends its workers.
+    """
     if signs.lease_ends is not None and signs.lease_ends < at:
-        connection.execute(_REAP, {"at": at})
+        rows = map(read_row, connection.execute(_RUN_OUT, {"at": at}).all())
+        work_rows.write(connection, [_lapsed(each, retries, at) for each in rows])
     if signs.reservation_ends is not None and signs.reservation_ends < at:
         budgets.settle_lapsed(connection, at)
 
 
-_KEY_COLUMNS = [work.c[name] for name in KEY]
-_key = tuple_(*_KEY_COLUMNS)
-_run_out = (
-    select(*_KEY_COLUMNS)
+_RUN_OUT = (
+    select(work)
     .where(work.c.holder.is_not(None), work.c.expires_at < bindparam("at", type_=UtcTimestamp))
+    .order_by(work.c.expires_at)
     .limit(_REAPED_AT_ONCE)
     .with_for_update(skip_locked=True)
-    .cte("run_out")
 )
-_REAP = update(work).where(_key.in_(select(_run_out))).values(holder=None, claimed_at=None, expires_at=None)
+
+
+def _lapsed(row: OpenWork, retries: RetryPolicies, at: datetime) -> OpenWork:
+    policy = retries.of(row.key.source, row.key.query_name)
+    after = replace(row.lapsed(), work=lapse(row.work, policy, at))
+    return after if after.work.stop is None else after.stopped(at)
 
 
 def paused_sources(connection: Connection, at: datetime) -> set[str]:

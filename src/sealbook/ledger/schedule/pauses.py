@@ -9,13 +9,14 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, delete, insert, or_, select
 
-from sealbook.errors import NotFound
+from sealbook.errors import NotFound, QuotaScope
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
-from sealbook.ledger.states.audit import check_author, log_override
+from sealbook.ledger.states.audit import Action, check_author, log_override
 from sealbook.ledger.work.tables import pause
 from sealbook.model.partition_events import PartitionFailed
 from sealbook.model.retry import RetryPolicies
+from sealbook.model.selection import Selection
 
 
 class PauseCause(StrEnum):
@@ -35,6 +36,11 @@ class Scope:
 
     def __str__(self) -> str:
         return "/".join((self.source, self.customer_id or "*", self.query_name or "*"))
+
+    @property
+    def selection(self) -> Selection:
+        """The partitions of it."""
+        return Selection(source=self.source, customers=self.customer_id, queries=self.query_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +103,24 @@ def remove_pauses(connection: Connection, scope: Scope, cause: PauseCause | None
 def pause_for_quota(
     connection: Connection, failures: Iterable[PartitionFailed], retries: RetryPolicies, at: datetime
 ) -> None:
-    """Pause the accounts whose quota is used up, until the time that the source named."""
+    """Pause the accounts or sources whose quota is used up, until the time that the source named.
+
+    A pause is never cut short: what was asked before it began may be answered after it, with less of a wait.
+    """
     until: dict[Scope, tuple[datetime, str]] = {}
     for failure in failures:
         key = failure.key
         wait = failure.retry_after or retries.of(key.source, key.query_name).backoff[0].total_seconds()
         ends = (at + timedelta(seconds=wait), failure.error)
-        scope = Scope(key.source, key.customer_id)
+        whole_source = failure.quota_scope is QuotaScope.SOURCE
+        scope = Scope(key.source) if whole_source else Scope(key.source, key.customer_id)
         until[scope] = max(ends, until.get(scope, ends))
+    if not until:
+        return
+    held = {each.scope: each.until for each in read_pauses(connection, at) if each.cause is PauseCause.QUOTA}
     for scope, (end, error) in until.items():
-        add_pause(connection, scope, PauseCause.QUOTA, until=end, at=at, actor=scope.source, reason=error)
+        if end > (held.get(scope) or at):
+            add_pause(connection, scope, PauseCause.QUOTA, until=end, at=at, actor=scope.source, reason=error)
 
 
 class PauseWriter:
@@ -125,7 +139,7 @@ class PauseWriter:
         def hold(connection: Connection) -> None:
             at = self._clock.now(connection)
             add_pause(connection, scope, PauseCause.OPERATOR, until=until, at=at, actor=actor, reason=reason)
-            log_override(connection, "pause", [], actor=actor, reason=reason, at=at, filter=said)
+            log_override(connection, Action.PAUSE, [], actor=actor, reason=reason, at=at, filter=said)
 
         self._database.write(hold)
 
@@ -135,9 +149,10 @@ class PauseWriter:
 
         def go_on(connection: Connection) -> None:
             if not remove_pauses(connection, scope):
-                raise NotFound(f"{scope} is not paused", remedy="Name the scope as it was paused.")
+                remedy = "`sealbook control pauses` lists what is: name it as it was paused."
+                raise NotFound(f"{scope} is not paused", remedy=remedy)
             at = self._clock.now(connection)
             said: dict[str, object] = {"scope": str(scope)}
-            log_override(connection, "resume", [], actor=actor, reason=reason, at=at, filter=said)
+            log_override(connection, Action.RESUME, [], actor=actor, reason=reason, at=at, filter=said)
 
         self._database.write(go_on)

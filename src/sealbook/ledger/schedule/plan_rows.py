@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
-from sealbook.errors import IllegalMove, NotFound
+from sealbook.errors import Conflict, IllegalMove, NotFound
 from sealbook.ledger.schedule.tables import plan
-from sealbook.model.keys import parse_date
+from sealbook.ledger.work.tables import work
+from sealbook.model.keys import PartitionKey, parse_date
 from sealbook.model.plans import Plan, PlanKind, PlanRequest, PlanState
 from sealbook.model.selection import Selection
 from sealbook.model.universe import AssetName, Span
@@ -38,7 +39,12 @@ def lock_plan(connection: Connection, plan_id: int, *expected: PlanState) -> Pla
         raise NotFound(f"there is no plan {plan_id}", remedy="Previews are kept for a week: make a new one.")
     found = plan_of(row)
     if found.state not in expected:
-        raise IllegalMove(f"plan {plan_id} is {found.state}, not {' or '.join(expected)}")
+        raise IllegalMove(
+            f"plan {plan_id} is {found.state}, not {' or '.join(expected)}",
+            remedy="A plan is carried out once: preview it again."
+            if PlanState.PREVIEWED in expected
+            else f"`sealbook backfill show {plan_id}` says how far it is.",
+        )
     return found
 
 
@@ -55,6 +61,28 @@ def set_state(
     return plan_of(connection.execute(changed.returning(*COLUMNS)).one())
 
 
+def end_done(connection: Connection, at: datetime) -> list[Plan]:
+    """End the plans of which nothing is open any more, and return them."""
+    left = select(work.c.lane).where(work.c.plan_id == plan.c.id).exists()
+    query = select(plan.c.id).where(plan.c.state == PlanState.OPEN.value, ~left).with_for_update()
+    done = connection.execute(query).scalars().all()
+    return [set_state(connection, each, PlanState.DONE, at) for each in done]
+
+
+def refuse_taken_name(connection: Connection, wanted: Plan, at: datetime) -> None:
+    """Refuse a plan of the name of one that is at work."""
+    if wanted.name is None:
+        return
+    end_done(connection, at)
+    is_open = plan.c.state.in_([PlanState.OPEN.value, PlanState.PAUSED.value])
+    taken = connection.execute(select(plan.c.id).where(plan.c.name == wanted.name, is_open)).scalar()
+    if taken is not None:
+        raise Conflict(
+            f"plan {taken} is at work under the name {wanted.name}",
+            remedy="Give another name, or wait for it: `sealbook backfill show` says how far it is.",
+        )
+
+
 def request_to_dict(request: PlanRequest) -> dict[str, object]:
     """Return a request as JSON holds it."""
     return {
@@ -62,6 +90,7 @@ def request_to_dict(request: PlanRequest) -> dict[str, object]:
         "spans": [[*span[:3], span.first.isoformat(), span.last.isoformat()] for span in request.spans],
         "force": request.force,
         "costs": [[*asset, cost] for asset, cost in request.costs.items()],
+        "without": [str(key) for key in request.without],
     }
 
 
@@ -76,4 +105,5 @@ def request_from_dict(kind: PlanKind, kept: Mapping[str, Any]) -> PlanRequest:
         ),
         kept["force"],
         {AssetName(source, query): cost for source, query, cost in kept["costs"]},
+        tuple(map(PartitionKey.parse, kept["without"])),
     )

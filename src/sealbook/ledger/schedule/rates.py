@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import Connection, delete, func, select, text
+from sqlalchemy import Connection, delete, func, select, text, update
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger.db.bulk import upsert_rows
@@ -55,6 +55,19 @@ class RateShares:
             return mine
 
         return self._database.write(share, repeatable=True)
+
+    def keep(self, source: str, holder: str, duration: timedelta = SHARE) -> bool:
+        """Keep a share as it is for longer, while requests are sent at it; False if it has run out."""
+
+        def prolong(connection: Connection) -> bool:
+            at = self._clock.now(connection)
+            mine = update(rate_share).where(
+                rate_share.c.source == source, rate_share.c.holder == holder, rate_share.c.expires_at > at
+            )
+            kept = mine.values(expires_at=at + duration).returning(rate_share.c.holder)
+            return connection.execute(kept).first() is not None
+
+        return self._database.write(prolong, repeatable=True)
 
     def release(self, source: str, holder: str) -> None:
         """Leave a share to the others."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import case, func, select
+from sqlalchemy import case, func, or_, select
 
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
@@ -21,9 +22,10 @@ from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.work.rows import OpenWork, read_row
 from sealbook.ledger.work.tables import work
 from sealbook.model import PartitionKey
+from sealbook.model.claims import Lease
 from sealbook.model.plans import Plan, PlanItem, Progress
 from sealbook.model.selection import Selection
-from sealbook.model.work import Lane
+from sealbook.model.work import Lane, WorkKind
 
 _EVERYTHING = Selection()
 _KEY_COLUMNS = [work.c[name] for name in KEY]
@@ -57,13 +59,31 @@ class ScheduleReader:
             query = query.where(work.c.stop.is_not(None))
         return stream(self._database, query.order_by(*_KEY_COLUMNS), lambda *row: read_row(row))
 
+    def work_of_plan(self, plan_id: int) -> Iterator[OpenWork]:
+        """Stream what is open of a plan, in key order."""
+        query = select(work).where(work.c.plan_id == plan_id).order_by(*_KEY_COLUMNS)
+        return stream(self._database, query, lambda *row: read_row(row))
+
     def leases(self) -> Iterator[OpenWork]:
         """Stream what is being worked on, holder by holder."""
         query = select(work).where(work.c.holder.is_not(None)).order_by(work.c.holder, *_KEY_COLUMNS)
         return stream(self._database, query, lambda *row: read_row(row))
 
-    def lanes(self) -> dict[Lane, LaneCounts]:
-        """Count what is open, by lane."""
+    def held(self, selection: Selection = _EVERYTHING) -> list[Lease]:
+        """Return the leases that have not run out on partitions that are chosen, in key order."""
+        with self._database.read() as connection:
+            live = work.c.expires_at > self._clock.now(connection)
+            query = select(*_KEY_COLUMNS, work.c.holder, work.c.claimed_at, work.c.expires_at).where(
+                work.c.holder.is_not(None), live, *conditions(self._database.dialect, work, selection)
+            )
+            rows = connection.execute(query.order_by(*_KEY_COLUMNS))
+            return [
+                Lease(PartitionKey(*key), holder, since, until)
+                for *key, holder, since, until in map(tuple, rows)
+            ]
+
+    def lanes(self, selection: Selection = _EVERYTHING) -> dict[Lane, LaneCounts]:
+        """Count what is open and chosen, by lane."""
         with self._database.read() as connection:
             standing = case(
                 (work.c.holder.is_not(None), "held"),
@@ -72,18 +92,39 @@ class ScheduleReader:
                 (work.c.ready_at <= self._clock.now(connection), "ready"),
                 else_="waiting",
             )
-            query = select(work.c.lane, standing.label("standing"), func.count()).group_by(
-                work.c.lane, "standing"
+            query = (
+                select(work.c.lane, standing.label("standing"), func.count())
+                .where(*conditions(self._database.dialect, work, selection))
+                .group_by(work.c.lane, "standing")
             )
             counts: dict[Lane, dict[str, int]] = {lane: {} for lane in Lane}
             for lane, word, number in connection.execute(query):
                 counts[Lane(lane)][word] = number
         return {lane: LaneCounts(**found) for lane, found in counts.items()}
 
+    def reopenable(self) -> Iterator[OpenWork]:
+        """Stream what has stopped or was rejected, and is nobody's: other settings may open it again."""
+        waits = or_(work.c.stop.is_not(None), work.c.contract_hash.is_not(None))
+        query = select(work).where(waits, work.c.holder.is_(None)).order_by(*_KEY_COLUMNS)
+        return stream(self._database, query, lambda *row: read_row(row))
+
+    def wanted(self) -> dict[Scope, int]:
+        """Return the requests that open work will make, by source and lane."""
+        asks = (work.c.kind == WorkKind.FETCH.value, work.c.stop.is_(None), work.c.holder.is_(None))
+        query = select(work.c.source, work.c.lane, func.sum(work.c.cost)).where(*asks)
+        with self._database.read() as connection:
+            rows = connection.execute(query.group_by(work.c.source, work.c.lane))
+            return {(source, Lane(lane)): int(requests) for source, lane, requests in rows}
+
     def spent(self) -> Mapping[Scope, int]:
         """Return the requests that count against budgets, by source and lane."""
         with self._database.read() as connection:
             return budgets.used(connection, self._clock.now(connection))
+
+    def next_room_at(self, source: str) -> datetime | None:
+        """Return when the oldest of what was spent at a source stops counting, if anything does."""
+        with self._database.read() as connection:
+            return budgets.next_room(connection, [source], self._clock.now(connection))
 
     def pauses(self) -> list[Pause]:
         """Return the pauses that hold."""
@@ -104,6 +145,12 @@ class ScheduleReader:
 
     def progress(self, plan_id: int) -> Progress:
         """Count what is open of a plan."""
-        counts = select(func.count(), func.count(work.c.holder), func.count(work.c.stop))
+        return self.progresses(plan_id).get(plan_id, Progress(0, 0, 0))
+
+    def progresses(self, plan_id: int | None = None) -> dict[int, Progress]:
+        """Count what is open of each plan that has anything open, or of one."""
+        counts = (func.count(), func.count(work.c.holder), func.count(work.c.stop))
+        of_plan = work.c.plan_id.is_not(None) if plan_id is None else work.c.plan_id == plan_id
+        query = select(work.c.plan_id, *counts).where(of_plan).group_by(work.c.plan_id)
         with self._database.read() as connection:
-            return Progress(*connection.execute(counts.where(work.c.plan_id == plan_id)).one())
+            return {number: Progress(*found) for number, *found in connection.execute(query)}

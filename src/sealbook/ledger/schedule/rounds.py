@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
@@ -53,10 +53,16 @@ class RoundPlanner:
         *,
         fresh_for: timedelta = FRESH_FOR,
         costs: Costs = _NO_COSTS,
+        catch_up: Callable[[], object] = lambda: None,
     ) -> list[NewWork]:
-        """Return the work that is due and not open, without opening it."""
+        """Return the work that is due and not open, without opening it.
+
+        `catch_up` takes the log into the status. That comes after the look at what is open: what is done in
+        between is then not taken for missing.
+        """
         with self._database.read() as connection:
             taken = _open_keys(connection)
+        catch_up()
         # What is accepted is loaded, though its day may be due once more: that is seen when it is there.
         found = [each for each in self._loads(selection) if each[:4] not in taken]
         taken.update(each[:4] for each in found)
@@ -71,9 +77,10 @@ class RoundPlanner:
         *,
         fresh_for: timedelta = FRESH_FOR,
         costs: Costs = _NO_COSTS,
+        catch_up: Callable[[], object] = lambda: None,
     ) -> Counter[Lane]:
         """Open work for what is due and has none; return how much was found, by lane."""
-        found = self.due(expectations, selection, fresh_for=fresh_for, costs=costs)
+        found = self.due(expectations, selection, fresh_for=fresh_for, costs=costs, catch_up=catch_up)
         if found:
             self._database.write(
                 lambda connection: add(connection, found, self._clock.now(connection)), repeatable=True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -37,13 +37,16 @@ from sealbook.ledger.schedule.budgets import Scope
 from sealbook.ledger.schedule.finding import Asked, claim_rows, find_ready
 from sealbook.ledger.schedule.gate import free_what_ran_out, lock_lanes, move_on, paused_sources
 from sealbook.ledger.schedule.turns import Flow, room, take_turns
-from sealbook.ledger.work.fences import encode_fences, held_rows
+from sealbook.ledger.work import rows as work_rows
+from sealbook.ledger.work.fences import encode_fences, held_rows, lock_held
+from sealbook.ledger.work.rows import OpenWork
 from sealbook.ledger.work.tables import FREE, pause, work
 from sealbook.model import PartitionKey
 from sealbook.model.claims import Claim, Claims, Fences, Waiting
+from sealbook.model.retry import RetryPolicies
 from sealbook.model.shares import DEFAULT_SHARES
 from sealbook.model.verdict import check_text
-from sealbook.model.work import Lane, WorkKind
+from sealbook.model.work import Lane, Undone, WorkKind, put_off
 
 LEASE = timedelta(minutes=5)
 """How long a claim holds unless it is renewed."""
@@ -80,9 +83,10 @@ class Terms:
 class Scheduler:
     """The port of whoever works on what is open."""
 
-    def __init__(self, database: Database, clock: LedgerClock) -> None:
+    def __init__(self, database: Database, clock: LedgerClock, retries: RetryPolicies | None = None) -> None:
         self._database = database
         self._clock = clock
+        self._retries = retries or RetryPolicies()
 
     def claim(self, holder: str, terms: Terms, *, limit: int, lease: timedelta = LEASE) -> Claims:
         """Claim up to so many partitions whose turn it is; if there are none, say why."""
@@ -92,19 +96,24 @@ class Scheduler:
         return self._database.write(lambda connection: self._claim(connection, holder, terms, limit, lease))
 
     def heartbeat(self, holder: str, fences: Fences, lease: timedelta = LEASE) -> set[PartitionKey]:
-        """Renew a holder's leases and reservations; return what is still held under these fences."""
+        """Renew a holder's leases and reservations; return what is still held under these fences.
+
+        A lease that has run out is lost, also if nobody has taken over: what was reserved under it may count
+        as spent by then.
+        """
 
         def renew(connection: Connection) -> set[PartitionKey]:
-            until = self._clock.now(connection) + lease
-            budgets.renew(connection, holder, until)
-            values = {**encode_fences(fences.items()), "until": until}
+            at = self._clock.now(connection)
+            until = at + lease
+            budgets.renew(connection, holder, at, until)
+            values = {**encode_fences(fences.items()), "at": at, "until": until}
             rows = connection.execute(_renewing(connection.dialect.name), values)
             return {PartitionKey(*row) for row in rows}
 
         return self._database.write(renew, repeatable=True)
 
     def release(self, fences: Fences) -> set[PartitionKey]:
-        """Let go of what is still held under these fences, done or not, and return which that was."""
+        """Let go of what is still held under these fences, and return which that was: others can have it."""
         if not fences:
             return set()
 
@@ -113,6 +122,28 @@ class Scheduler:
             return {PartitionKey(*row) for row in rows}
 
         return self._database.write(let_go, repeatable=True)
+
+    def put_off(self, undone: Mapping[PartitionKey, Undone], fences: Fences) -> set[PartitionKey]:
+        """Have what is still held and was not done wait as after a failure; return which that was.
+
+        What was sealed or accepted meanwhile, and only got no further, stays what it is.
+        """
+        if not undone:
+            return set()
+
+        def wait(connection: Connection) -> set[PartitionKey]:
+            held = lock_held(connection, {key: fences[key] for key in undone if key in fences})
+            rows = work_rows.lock(connection, held) if held else {}
+            at = self._clock.now(connection)
+            work_rows.write(connection, [self._put_off(row, undone[key], at) for key, row in rows.items()])
+            return set(rows)
+
+        return self._database.write(wait)
+
+    def _put_off(self, row: OpenWork, undone: Undone, at: datetime) -> OpenWork:
+        policy = self._retries.of(row.key.source, row.key.query_name)
+        after = replace(row.let_go(), work=put_off(row.work, undone, policy, at))
+        return after if after.work.stop is None else after.stopped(at)
 
     def settle(self, requests: Mapping[int, int]) -> None:
         """Say how many requests were made, by reservation; what is never settled counts as spent."""
@@ -128,7 +159,7 @@ class Scheduler:
         lanes, signs = lock_lanes(connection, terms.lanes, terms.shares)
         at = self._clock.now(connection)
         until = at + lease
-        free_what_ran_out(connection, signs, at)
+        free_what_ran_out(connection, signs, self._retries, at)
         left = budgets.read_budgets(connection, terms.budgets, terms.shares, terms.expected, at)
         paused = paused_sources(connection, at) if signs.pauses else set()
         asked = [
@@ -163,9 +194,9 @@ _KIND = {kind.value: kind for kind in WorkKind}
 
 
 def _claimed(row: Row[Any]) -> Claim:
-    *key, lane, kind, fence, run_id, cost, tries, plan_id = tuple(row)
+    *key, lane, kind, fence, run_id, cost, tries, plan_id, left = tuple(row)
     requests = cost if kind == WorkKind.FETCH else 0
-    return Claim(PartitionKey(*key), _LANE[lane], _KIND[kind], fence, run_id, requests, tries, plan_id)
+    return Claim(PartitionKey(*key), _LANE[lane], _KIND[kind], fence, run_id, requests, tries, plan_id, left)
 
 
 def _requests(claims: Iterable[Claim]) -> dict[Scope, int]:
@@ -207,7 +238,9 @@ _PAUSE_ENDS = select(func.min(pause.c.until)).where(pause.c.until > bindparam("a
 @cache
 def _renewing(dialect: str) -> ReturningUpdate[Any]:
     held = held_rows(dialect).cte("held")
-    renewed = update(work).where(_key.in_(select(held)))
+    renewed = update(work).where(
+        _key.in_(select(held)), work.c.expires_at >= bindparam("at", type_=UtcTimestamp)
+    )
     return renewed.values(expires_at=bindparam("until", type_=UtcTimestamp)).returning(*_KEY_COLUMNS)
 
 
@@ -215,4 +248,5 @@ def _renewing(dialect: str) -> ReturningUpdate[Any]:
 def _releasing(dialect: str) -> ReturningUpdate[Any]:
     held = held_rows(dialect).cte("held")
     released = update(work).where(_key.in_(select(held)))
-    return released.values(holder=None, claimed_at=None, expires_at=None).returning(*_KEY_COLUMNS)
+    free = dict.fromkeys(("holder", "claimed_at", "expires_at", "claim_run_id"))
+    return released.values(free).returning(*_KEY_COLUMNS)

@@ -31,7 +31,7 @@ spending = Table(
     Column("requests", BigInteger, nullable=False),
     PrimaryKeyConstraint("source", "began_at", "lane"),
 )
-"""The requests that were made, by five minutes and lane; they count for 24 hours."""
+"""The requests that were made, by five minutes and lane; they count for 24 hours, and go after a month."""
 
 reservation = Table(
     "reservation",

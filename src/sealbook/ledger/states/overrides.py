@@ -17,7 +17,7 @@ from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.states import rows as state_rows
-from sealbook.ledger.states.audit import check_author, log_override
+from sealbook.ledger.states.audit import Action, check_author, log_override
 from sealbook.ledger.states.tables import OVERRIDDEN, attempt
 from sealbook.ledger.work.port import Follower
 from sealbook.model import PartitionKey, PartitionState, RunId, next_state
@@ -92,7 +92,7 @@ class OverrideWriter:
             raise _none_requeued(list(results.values()))
         state_rows.write(connection, done.values(), OVERRIDDEN)
         override = log_override(
-            connection, "requeue", done, actor=actor, reason=reason, at=at, filter=chosen_by
+            connection, Action.REQUEUE, done, actor=actor, reason=reason, at=at, filter=chosen_by
         )
         requeued = [
             PartitionRequeued(

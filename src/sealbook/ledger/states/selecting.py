@@ -90,7 +90,9 @@ def _to_seek_by(table: FromClause, selection: Selection) -> Iterator[str]:
 
 def _known(dialect: str, table: FromClause, name: str) -> ColumnElement[bool]:
     """Say that a column has one of the values that it has anywhere: nothing new, but it can be sought by."""
-    found = select(_values(partition_state.c.source if name == "source" else table.c[name]))
+    # A table of its own order has an index that begins otherwise; it has no source that no state has.
+    seeks = next(iter(table.primary_key)).name == name
+    found = select(_values(table.c[name] if seeks else partition_state.c[name]))
     if dialect == "postgresql":  # the array is found first; a join would be planned for more than a few
         return table.c[name] == any_(func.array(found.scalar_subquery()))
     return table.c[name].in_(found)

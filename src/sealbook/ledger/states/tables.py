@@ -41,6 +41,7 @@ partition_state = Table(
     CheckConstraint("status <> 'failed' OR error_message IS NOT NULL", name="failed_says_why"),
     sqlite_with_rowid=False,
 )
+"""What is true of a partition now; no row means pending. Version and count are those of its current run."""
 
 JUDGED = tuple(column.name for column in partition_state.c if column.name not in KEY)
 """What a verdict may change."""
@@ -112,6 +113,7 @@ override_log = Table(
         name="action",
     ),
 )
+"""Every control action: who did what to which partitions, and why. `filter` is how they were chosen."""
 
 rollback = Table(
     "rollback",

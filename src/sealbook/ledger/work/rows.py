@@ -16,7 +16,7 @@ from sealbook.ledger.db.bulk import encode_rows, given_rows, upsert_rows
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
 from sealbook.ledger.work.tables import flow_pass, work
-from sealbook.model import PartitionKey
+from sealbook.model import PartitionKey, RunId
 from sealbook.model.retry import Cause, Stop
 from sealbook.model.shares import order_of
 from sealbook.model.work import Lane, Work, WorkKind
@@ -44,6 +44,7 @@ class OpenWork:
     fence: int = 0
     claimed_at: datetime | None = None
     expires_at: datetime | None = None
+    claim_run_id: RunId | None = None
 
     @property
     def key(self) -> PartitionKey:
@@ -52,6 +53,10 @@ class OpenWork:
 
     def let_go(self) -> OpenWork:
         """Return it as nobody's: whoever was at it has lost it."""
+        return replace(self.lapsed(), claim_run_id=None)
+
+    def lapsed(self) -> OpenWork:
+        """Return it as nobody's, with the run that its holder has left."""
         return replace(self, holder=None, claimed_at=None, expires_at=None)
 
     def stopped(self, at: datetime, by: str | None = None, reason: str | None = None) -> OpenWork:
@@ -66,7 +71,8 @@ class OpenWork:
 def read_row(row: Sequence[Any]) -> OpenWork:
     """Make what a row says."""
     (*key, lane, kind, ready_at, priority, _, cost, tries, failing_since, cause, error, contract_hash, run_id,
-     plan_id, paused, stop, setup, by, reason, at, holder, fence, claimed_at, expires_at) = row  # fmt: skip
+     plan_id, paused, stop, setup, by, reason, at, holder, fence, claimed_at, expires_at, claim_run_id,
+    ) = row  # fmt: skip
     return OpenWork(
         Work(
             PartitionKey(*key),
@@ -93,6 +99,7 @@ def read_row(row: Sequence[Any]) -> OpenWork:
         fence,
         claimed_at,
         expires_at,
+        claim_run_id,
     )
 
 
@@ -124,6 +131,7 @@ def row_of(each: OpenWork) -> tuple[Any, ...]:
         each.fence,
         each.claimed_at,
         each.expires_at,
+        each.claim_run_id,
     )
 
 

@@ -47,6 +47,7 @@ work = Table(
     Column("fence", BigInteger, nullable=False, server_default=text("0")),
     Column("claimed_at", UtcTimestamp),
     Column("expires_at", UtcTimestamp),
+    Column("claim_run_id", RunIdText),
     PrimaryKeyConstraint(*KEY),
     CheckConstraint("lane IN ('fresh', 'retry', 'refresh', 'backfill')", name="lane"),
     CheckConstraint("kind IN ('fetch', 'judge', 'load')", name="kind"),
@@ -56,7 +57,8 @@ work = Table(
 """What is to be done next about a partition: a row only while something is.
 
 `priority` and `rank` are its place in its flow, the lowest first. A lease is on the row itself: whose it is,
-and its fence, which every claim raises.
+its fence, which every claim raises, and the run as part of which its holder fetches, which stays where the
+lease ran out until the log of the run was told of that.
 """
 FREE = "holder IS NULL AND stop IS NULL AND NOT paused"
 """Nobody has it, and nothing but its time or its scope holds it back."""
@@ -84,6 +86,12 @@ Index(
     work.c.plan_id,
     sqlite_where=text("plan_id IS NOT NULL"),
     postgresql_where=text("plan_id IS NOT NULL"),
+)
+Index(
+    "work_left",
+    work.c.claim_run_id,
+    sqlite_where=text("holder IS NULL AND claim_run_id IS NOT NULL"),
+    postgresql_where=text("holder IS NULL AND claim_run_id IS NOT NULL"),
 )
 
 lane_pass = Table(
