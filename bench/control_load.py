@@ -234,7 +234,7 @@ def _backfill(name: str, make: Callable[[], Ledger], dagster: float) -> list[Res
     with make() as ledger:
 
         def work() -> None:
-            plan, _ = ledger.plans.preview(PlanRequest(PlanKind.BACKFILL, spans=spans), **WHO)
+            plan = ledger.plans.preview(PlanRequest(PlanKind.BACKFILL, spans=spans), **WHO).plan
             assert plan.partitions == BACKFILL
             ledger.plans.carry_out(plan.id)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,11 @@ from sealbook.model.keys import check_key
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sealbook.control.loop import Loop, Tell
+    from sealbook.control.operating import Operator
+    from sealbook.control.working import Stages
     from sealbook.extract.extraction import Extraction
     from sealbook.extract.plan import ExtractPlan
     from sealbook.extract.results import Extracted, ExtractOutcome
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
     from sealbook.load.results import Loaded, LoadOutcome
     from sealbook.model import PartitionKey, RunId
     from sealbook.model.alerts import Alert
+    from sealbook.model.claims import Lease
+    from sealbook.model.work import Lane
     from sealbook.pipeline import Pipeline, RunOutcome, StageBatch
     from sealbook.validate.plan import ValidatePlan, Which
     from sealbook.validate.results import Result, ValidateOutcome
@@ -55,6 +63,13 @@ class Book(Readable):
         return "ledger" in self.__dict__ or ledger_exists(self.settings.ledger)
 
     @property
+    def operator(self) -> Operator:
+        """What operators do about partitions: retry, reprocess, backfill, give up, pause, cancel."""
+        from sealbook.control.operating import Operator
+
+        return Operator(self.settings, self.ledger, lambda: self.raw, self.check)
+
+    @property
     def reader(self) -> BookReader:
         """The side of this book that cannot write; it is closed with the book."""
         return BookReader(self.settings, self.ledger.reader)
@@ -64,7 +79,7 @@ class Book(Readable):
         """The stage of extraction. Its plan needs no ledger: what is wrong is found before one is opened."""
         from sealbook.extract.extraction import Extraction
 
-        return Extraction(self.settings.sources, self.settings.raw, lambda: self.spark)
+        return Extraction(self.settings.sources, self.settings.raw, self._stage_spark)
 
     @cached_property
     def pipeline(self) -> Pipeline:
@@ -84,17 +99,22 @@ class Book(Readable):
                 ledger.contracts,
                 lambda: self.raw,
                 self.queries,
-                lambda: self.spark,
+                self._stage_spark,
             ),
             Loader(
                 ledger.pointers,
                 self.queries,
-                lambda: self.spark,
+                self._stage_spark,
                 raw_url=settings.raw,
                 warehouse_url=settings.warehouse,
             ),
             self._start_java,
         )
+
+    def _stage_spark(self) -> SparkSession:
+        from sealbook.spark.session import stage_session
+
+        return stage_session(self.settings.spark)
 
     def _start_java(self) -> None:
         from sealbook.spark.session import start_java
@@ -112,7 +132,7 @@ class Book(Readable):
         plan = self.extraction.plan(selection)
         check_raw(self.settings, lambda: RawStore.open(self.settings.raw))
         self._check_columns(selection)
-        return plan
+        return plan.besides(self._held(selection))
 
     def plan_run(self, selection: Selection) -> ExtractPlan:
         """Do the same for a run through all stages, which needs the warehouse too."""
@@ -131,13 +151,15 @@ class Book(Readable):
         self.check(selection)
         self._check_columns(selection)
         check_raw(self.settings, lambda: self.raw)
-        return self.pipeline.validator.plan(selection, Which(which), dry_run=dry_run)
+        plan = self.pipeline.validator.plan(selection, Which(which), dry_run=dry_run)
+        return plan.besides(self._held(selection))
 
     def plan_load(self, selection: Selection, *, rebuild: bool = False, full: bool = False) -> LoadPlan:
         """Plan to publish what is accepted; ConfigError if what that needs is not there."""
         self.check(selection)
         self._check_columns(selection)
         plan = self.pipeline.loader.plan(selection, rebuild=rebuild, full=full)
+        plan = plan.besides(self._held(selection))
         if plan.runs or plan.rebuild:
             check_raw(self.settings, lambda: self.raw)
             check_warehouse(self.settings, writing=False)
@@ -146,6 +168,11 @@ class Book(Readable):
     def _check_columns(self, selection: Selection) -> None:
         if self._has_ledger:
             check_columns(self._reads.contracts, self.queries, selection)
+
+    def _held(self, selection: Selection) -> Sequence[Lease]:
+        """Return what others are working on: whoever works by hand leaves it to them (R-CTL-4)."""
+        chosen = replace(selection, runs=None, statuses=None)
+        return self._reads.schedule.held(chosen) if self._has_ledger else ()
 
     def extract(self, selection: Selection = EVERYTHING, *, run_id: RunId | None = None) -> ExtractOutcome:
         """Fetch every partition that is configured and chosen, and seal it as part of one run."""
@@ -223,6 +250,58 @@ class Book(Readable):
         plan = self.plan_run(selection)
         yield from self.pipeline.run(plan, run_id or self.pipeline.open_run())
 
+    def loop(
+        self,
+        sources: Collection[str] | None = None,
+        lanes: Collection[Lane] | None = None,
+        *,
+        batch: int | None = None,
+        tell: Tell | None = None,
+        stages: Stages | None = None,
+    ) -> Loop:
+        """Return a loop on this book: `tick` works on what is ready, `serve` until it is stopped.
+
+        It opens and does the work of all `sources` and `lanes`, or of these. What would fail in every
+        partition is refused before: a ConfigError. `tell` hears what happens; `stages` take the place of the
+        pipeline.
+        """
+        from sealbook.control.loop import BATCH, Loop
+        from sealbook.control.round import RoundOpener
+        from sealbook.control.working import Worker
+        from sealbook.model.work import Lane
+
+        selection = Selection(source=sources)
+        self.check(selection)
+        if stages is None:
+            self._check_stages(sources or self.settings.sources)
+        control, ledger = self.settings.control, self.ledger
+        return Loop(
+            ledger,
+            self.settings,
+            RoundOpener(ledger, self.settings, self.expectations),
+            Worker(
+                ledger,
+                stages or self.pipeline,
+                self.settings.sources,
+                control.lease,
+                control.requests_per_day,
+            ),
+            batch=batch or BATCH,
+            selection=selection,
+            lanes=tuple(lanes or Lane),
+            tell=tell or (lambda _event, **_fields: None),
+        )
+
+    def _check_stages(self, names: Iterable[str]) -> None:
+        from sealbook.extract.checking import check_sources
+        from sealbook.raw import RawStore
+
+        sources = self.settings.sources
+        check_sources(sources, (Selection(source=name, queries=sources[name].queries) for name in names))
+        check_raw(self.settings, lambda: RawStore.open(self.settings.raw))
+        self._check_columns(EVERYTHING)
+        check_warehouse(self.settings, writing=True)
+
     def rollback(
         self, key: PartitionKey, run_id: str, *, actor: str, reason: str, dry_run: bool = False
     ) -> RolledBack:
@@ -255,7 +334,7 @@ class Book(Readable):
 
         lags = self.ledger.projector().lags()  # before they are caught up with
         self.catch_up()
-        return find_alerts(self._reads.statuses, self.expectations(), lags, selection)
+        return find_alerts(self._reads, self.expectations(), lags, selection)
 
     def send_alerts(self) -> tuple[list[Alert], int]:
         """Tell who is configured of what is new or over, each once; return all alerts, and what was sent."""
@@ -271,7 +350,9 @@ class Book(Readable):
         with self.ledger.alerts.turn() as turn:
             found = self.alerts()
             turn.record(found)
-            return found, send_notices(turn, receiver)
+            sent = send_notices(turn, receiver)
+            turn.prune()
+            return found, sent
 
     def close(self) -> None:
         """Close what was opened; the book opens it again when asked to."""

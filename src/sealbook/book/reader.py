@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from sealbook.book.checks import check_raw
 from sealbook.book.statuses import StatusReads
 from sealbook.config import Settings, SourceSettings, check_selection, find_query
 from sealbook.model.selection import Selection
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
     from sealbook.ledger import LedgerReader
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
-    from sealbook.raw import RawReader
+    from sealbook.raw import RawReader, SealedRun
     from sealbook.read.plan import ReadPlan
+    from sealbook.validate.infer import Proposal
+    from sealbook.validate.trial import Bite
 
 
 class Readable(StatusReads):
@@ -82,10 +86,12 @@ class Readable(StatusReads):
         `strict` leaves out what is behind; `cut` is a token; a `scan` is chosen by itself.
         """
         from sealbook.read.frame import read_frame
+        from sealbook.spark.session import prepared
 
         chosen = Selection(customers=customers, since=since, until=until, runs=runs)
         plan = self._plan_read(query_name, source, chosen, columns, strict=strict, cut=cut)
-        return read_frame(spark or self.spark, self.settings.warehouse, plan, scan)
+        session = self.spark if spark is None else prepared(spark, self.settings.spark)
+        return read_frame(session, self.settings.warehouse, plan, scan)
 
     def table(
         self,
@@ -142,6 +148,39 @@ class Readable(StatusReads):
         )
         asset = AssetName(query.source, query.name)
         return list(coverage_of(self._reads, self.universe(), asset, chosen, strict=strict, cut=cut))
+
+    def infer_contract(
+        self, selection: Selection, *, schema_version: str | None = None, runs: int = 20
+    ) -> Proposal:
+        """Propose a contract from the sealed runs of a query that are chosen, of so many partitions at most.
+
+        Its version is the next number that the query has not, unless one is given.
+        """
+        from sealbook.validate.infer import infer_contract
+
+        sealed = list(self.raw.sealed(selection))
+        return infer_contract(self.raw, sealed, schema_version or self._next_version(sealed), runs=runs)
+
+    def try_contracts(self, selection: Selection) -> Iterator[Bite]:
+        """Seed faults into a sample of an accepted partition of each query, and say which checks bite.
+
+        It is the newest that is chosen of each schema_version. Copies are judged on Spark, in a folder of
+        their own; nothing is written to the book. NotFound if none is accepted.
+        """
+        from sealbook.validate.trial import accepted_samples, try_contract
+
+        check_raw(self.settings, lambda: self.raw)
+        queries = {(query.source, query.name): query for query in self.queries}
+        for state in accepted_samples(self._reads.states(selection)):
+            query = queries.get((state.key.source, state.key.query_name))
+            if query is not None and state.current_run_id is not None:
+                yield from try_contract(self.spark, self.raw, query, state.key, state.current_run_id)
+
+    def _next_version(self, sealed: Iterable[SealedRun]) -> str:
+        names = {(run.key.source, run.key.query_name) for run in sealed}
+        queries = (query for query in self.queries if (query.source, query.name) in names)
+        taken = {version for query in queries for version in query.contracts}
+        return next(str(number) for number in count(1) if str(number) not in taken)
 
     def _recorded_sources(self) -> dict[str, SourceSettings]:
         """Return the sources with the contracts by which accepted runs are read (R-WH-7)."""

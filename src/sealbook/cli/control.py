@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sealbook.cli import schedule
+from sealbook.cli.loop import add_commands
 from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, message, show_object
 from sealbook.cli.selecting import selects
+from sealbook.cli.spans_text import duration_text
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
@@ -17,17 +20,13 @@ if TYPE_CHECKING:
     from sealbook.views.simulation import SimulationView
 
 app = typer.Typer(no_args_is_help=True, help="Which partitions are worked on, and when.")
+add_commands(app)
 
 _SIMULATE_EXAMPLES = """
 [bold]Examples[/bold]
   sealbook control simulate --days 30
   sealbook control simulate --days 90 --transient 0.1 --query campaign_daily
 """
-
-
-@app.callback()
-def _control() -> None:
-    """Make this a group, though it has one command so far."""
 
 
 @app.command(epilog=_SIMULATE_EXAMPLES)
@@ -88,8 +87,8 @@ def _print(view: SimulationView) -> None:
             Column("lane", lambda each: each.lane),
             Column("share", lambda each: f"{each.share:.0%}", number=True),
             Column("requests", lambda each: f"{each.requests:,}", number=True),
-            Column("waits on average", lambda each: _duration(each.mean_wait_seconds), number=True),
-            Column("at most", lambda each: _duration(each.longest_wait_seconds), number=True),
+            Column("waits on average", lambda each: duration_text(each.mean_wait_seconds), number=True),
+            Column("at most", lambda each: duration_text(each.longest_wait_seconds), number=True),
             Column("last begun (UTC)", lambda each: each.done_at, spare=1),
         ],
     )
@@ -127,12 +126,4 @@ def _summary(view: SimulationView) -> str:
     return ". ".join(said) + "."
 
 
-def _duration(seconds: float) -> str:
-    """Return a wait in its two largest units: `1d 3h`, `5m 20s`."""
-    left = round(seconds)
-    parts: list[str] = []
-    for name, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count or (name == "s" and not parts):
-            parts.append(f"{count}{name}")
-    return " ".join(parts[:2])
+schedule.add_to(app)

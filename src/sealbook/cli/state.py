@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sealbook.cli import acting, pausing, terminal
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import (
     ActorOption,
@@ -135,6 +136,11 @@ def rollback(
     )
 
 
+acting.add_to(app)
+pausing.add_to(app)
+app.add_typer(terminal.app, name="terminal")
+
+
 def _state_columns() -> list[Column[InspectedState]]:
     from sealbook.cli.table import Column
 
@@ -146,6 +152,7 @@ def _state_columns() -> list[Column[InspectedState]]:
         Column("schema", lambda each: each.state.schema_version, spare=5),
         Column("current run", lambda each: each.state.current_run_id, spare=2),
         Column("updated (UTC)", lambda each: each.state.updated_at, spare=3),
+        Column("next (UTC)", lambda each: each.outlook and each.outlook.in_short, spare=1),
         Column("error", lambda each: each.error, style=lambda _: "red", wraps=True),
     ]
 

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from datetime import date, datetime, tzinfo
 from heapq import heappop, heappush
 from itertools import groupby
+from math import ceil
 from typing import NamedTuple
 
-from sealbook.control.scenario import Scenario
+from sealbook.control.scenario import Opened, Scenario
 from sealbook.model.freshness import day_end
 from sealbook.model.keys import PartitionKey
 from sealbook.model.work import Lane
@@ -53,6 +54,8 @@ class Agenda:
         yield from self._plan_missing()
         for series, day, at in self._scenario.good:
             self.refresh(self.partition(series, day), int(at.timestamp()))
+        for each in self._scenario.opened:
+            self._open(each)
         self._plan_days()
 
     def wake(self, now: int) -> Iterator[Ready]:
@@ -126,6 +129,14 @@ class Agenda:
     def partition(self, series: int, day: int) -> int:
         """Return the number of a partition."""
         return series * self.width + day - self.first_day
+
+    def _open(self, opened: Opened) -> None:
+        """Have open work become ready at its time; what is good and was given up, at its next due point."""
+        partition = self.partition(opened.series, opened.day)
+        if opened.ready_at is not None:
+            self.later(ceil(opened.ready_at.timestamp()), opened.lane, partition)
+        elif opened.is_good and opened.stop is not None and opened.stop.terminal:
+            self.refresh(partition, self.now)
 
     def _plan_missing(self) -> Iterator[Ready]:
         fresh_from = self.now - int(self._scenario.fresh_for.total_seconds())

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import NamedTuple
 
 from sealbook.config import Settings
-from sealbook.control.scenario import Materialized, Missing, Rates, Scenario, Series
+from sealbook.control.scenario import Materialized, Missing, Opened, Rates, Scenario, Series
 from sealbook.ledger import LedgerReader
 from sealbook.model.expectations import Expectations
 from sealbook.model.failures import AttemptCounts, ErrorClass
 from sealbook.model.freshness import Freshness
+from sealbook.model.outlook import Outlook
 from sealbook.model.selection import Selection
 from sealbook.model.universe import AssetName
+from sealbook.model.work import WorkKind
 from sealbook.status.listing import iter_lines
+from sealbook.status.outlooks import Outlooks
 
 _AT_ONCE = 8
 _SECONDS = 2
@@ -33,6 +37,7 @@ def scenario_of(
 ) -> Scenario:
     """Return what is chosen of a book as a scenario of some days, under its configured policy.
 
+    What is open goes on from where it is: with its failures so far, from the time at which it is ready.
     Attempts fail as often as those in its log did, query by query, unless `rates` are given.
     """
     universe, now = expectations.universe, expectations.now
@@ -49,15 +54,16 @@ def scenario_of(
             selection, now + timedelta(days=days)
         )
     ]
-    missing, good = _standing(ledger, expectations, selection, series)
+    standing = _standing(ledger, expectations, selection, series)
     assets = {AssetName(each.source, each.query_name) for each in series}
     control = settings.control
     return Scenario(
         now,
         tuple(series),
         due={name: _points(universe.assets[name].freshness) for name in assets},
-        missing=missing,
-        good=good,
+        missing=standing.missing,
+        good=standing.good,
+        opened=standing.opened,
         rates=dict.fromkeys(assets, rates)
         if rates is not None
         else rates_of(ledger.partition_log.attempts()),
@@ -89,20 +95,38 @@ def _points(freshness: Freshness | None) -> tuple[timedelta, ...]:
     return () if freshness is None else freshness.due
 
 
+class _Standing(NamedTuple):
+    """The days that are due: those that cannot be read, those that can and will be due again, open ones."""
+
+    missing: tuple[Missing, ...]
+    good: tuple[Materialized, ...]
+    opened: tuple[Opened, ...]
+
+
 def _standing(
     ledger: LedgerReader, expectations: Expectations, selection: Selection, series: list[Series]
-) -> tuple[tuple[Missing, ...], tuple[Materialized, ...]]:
-    """Return the days that are due and cannot be read, and those that can be and will be due again."""
+) -> _Standing:
     index = {(each.source, each.customer_id, each.query_name): number for number, each in enumerate(series)}
-    missing, good = [], []
+    outlooks = Outlooks(ledger.schedule, expectations.now).chosen(selection)
+    missing, good, opened = [], [], []
     for line in iter_lines(ledger.statuses, expectations, selection):
         key = line.key
         number = index.get((key.source, key.customer_id, key.query_name))
-        if number is None or not line.due or line.settled:
+        if number is None or not line.due:
             continue
         day = key.logical_date.toordinal()
-        if line.availability.readable and line.last_materialization_at is not None:
-            good.append(Materialized(number, day, line.last_materialization_at))
-        else:
+        outlook = outlooks.get(key)
+        is_good = line.availability.readable and line.last_materialization_at is not None
+        if outlook is not None and outlook.kind is WorkKind.LOAD and outlook.stop is None:
+            good.append(Materialized(number, day, expectations.now))  # which asks nothing of the source
+        elif outlook is not None:
+            opened.append(_opened(number, day, outlook, is_good=is_good))
+        elif not is_good:
             missing.append(Missing(number, day, day))
-    return tuple(missing), tuple(good)
+        elif not line.settled and line.last_materialization_at is not None:
+            good.append(Materialized(number, day, line.last_materialization_at))
+    return _Standing(tuple(missing), tuple(good), tuple(opened))
+
+
+def _opened(series: int, day: int, outlook: Outlook, *, is_good: bool) -> Opened:
+    return Opened(series, day, outlook.lane, outlook.next_run_at, outlook.tries, outlook.stop, is_good)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 from sealbook.errors import InvalidInput
-from sealbook.model.retry import RetryPolicies
+from sealbook.model.retry import RetryPolicies, Stop
 from sealbook.model.shares import DEFAULT_SHARES
 from sealbook.model.universe import AssetName
 from sealbook.model.work import Lane
@@ -57,6 +57,23 @@ class Materialized(NamedTuple):
     at: datetime
 
 
+class Opened(NamedTuple):
+    """A day of a series that work is open of when the simulation begins.
+
+    Without `ready_at` nothing is tried of it by itself: it has stopped, or is paused for good.
+    """
+
+    series: int
+    day: int
+    lane: Lane
+    ready_at: datetime | None
+    tries: int = 0
+    """Failures in a row so far."""
+    stop: Stop | None = None
+    is_good: bool = False
+    """Whether consumers can read it: the work is to refresh it."""
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A book, its policy and its luck, from a moment on."""
@@ -67,6 +84,8 @@ class Scenario:
     """The due points of queries; without any a day is due once, at its end."""
     missing: tuple[Missing, ...] = ()
     good: tuple[Materialized, ...] = ()
+    opened: tuple[Opened, ...] = ()
+    """What is in neither of the two: it failed, is waited for, or was asked for."""
     rates: Mapping[AssetName, Rates] = field(default_factory=dict)
     retries: RetryPolicies = field(default_factory=RetryPolicies)
     shares: Mapping[Lane, int] = field(default_factory=lambda: DEFAULT_SHARES)

@@ -14,7 +14,7 @@ from random import Random
 
 from sealbook.control.agenda import Agenda
 from sealbook.control.forecast import Forecast, Promise, busiest
-from sealbook.control.scenario import Rates, Scenario
+from sealbook.control.scenario import Opened, Rates, Scenario
 from sealbook.model.budget import Budget
 from sealbook.model.retry import Cause, Failing, RunNow, Stopped, Wait, decide
 from sealbook.model.shares import Flow, Shares, order_by
@@ -43,6 +43,8 @@ class _Simulation:
         self.state = bytearray(len(scenario.series) * self.agenda.width)
         self.busy = bytearray(len(self.state))
         self.tries: dict[int, int] = {}
+        self.paused = 0
+        """How much is not good, and waits for somebody."""
         self.working: list[tuple[int, int, Lane, str]] = []
         """What is being worked on, by when that ends."""
         self.shares = Shares[int](scenario.shares, scenario.weights)
@@ -69,6 +71,8 @@ class _Simulation:
         """Go from moment to moment at which something happens."""
         for series, day, _ in self.scenario.good:
             self.state[self.agenda.partition(series, day)] = _GOOD
+        for opened in self.scenario.opened:
+            self._open(opened)
         for lane, partition in self.agenda.begin():
             self._add(lane, partition)
         while True:
@@ -82,6 +86,18 @@ class _Simulation:
             if following is None or (self.until is not None and following > self.until):
                 return self._end()
             self.now = following
+
+    def _open(self, opened: Opened) -> None:
+        """Take over how open work stands."""
+        partition = self.agenda.partition(opened.series, opened.day)
+        if opened.is_good:
+            self.state[partition] = _GOOD
+        elif opened.stop is not None:
+            self.state[partition] = _TERMINAL if opened.stop.terminal else _PARKED
+        elif opened.ready_at is None:
+            self.paused += 1
+        if opened.tries and opened.stop is None:
+            self.tries[partition] = opened.tries
 
     def _add(self, lane: Lane, partition: int) -> None:
         """Hand ready work to the shares, in the order of its lane."""
@@ -205,7 +221,7 @@ class _Simulation:
         forecast.parked = self.state.count(_PARKED)
         ready = sum(self.open[lane].total() for lane in Lane if lane is not Lane.REFRESH)
         working = sum(lane is not Lane.REFRESH for _, _, lane, _ in self.working)
-        forecast.unfinished = self.agenda.unfinished() + ready + working
+        forecast.unfinished = self.agenda.unfinished() + ready + working + self.paused
         forecast.fresh_late = self.promise.latest
         forecast.busiest_day = {source: busiest(sent) for source, sent in self.sent.items()}
         return forecast

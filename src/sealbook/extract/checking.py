@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date
 
 from sealbook.config import SourceSettings
 from sealbook.config.documents import Step, error_in
 from sealbook.errors import ConfigError, SealbookError, Transient, first_line
 from sealbook.extract.retry import RetryPolicy, with_retries
-from sealbook.extract.source import BadOption, Checkable, UnknownSource, load_source
+from sealbook.extract.source import BadOption, Checkable, Examinable, Remark, UnknownSource, load_source
 from sealbook.model.selection import Selection
 
 _RETRY = RetryPolicy(tries=3, base_seconds=0.5, cap_seconds=2.0)
@@ -34,6 +35,16 @@ def _check(settings: SourceSettings, wanted: set[str]) -> None:
         if isinstance(source, Checkable):
             queries = [query for name, query in settings.queries.items() if name in wanted]
             with_retries(lambda: source.check(queries), _RETRY)
+
+
+def examine_source(settings: SourceSettings, today: date) -> list[Remark]:
+    """Return what a source says of itself, by something cheap that it asks its server; raises as a check."""
+    with _located(settings):
+        source = load_source(settings.name, settings.options)
+        if not isinstance(source, Examinable):
+            return []
+        queries = list(settings.queries.values())
+        return list(with_retries(lambda: source.examine(queries, today), _RETRY))
 
 
 @contextmanager

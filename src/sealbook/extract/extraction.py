@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sealbook.config import SourceSettings
 from sealbook.errors import SealbookError
+from sealbook.extract.allowance import ALONE, NO_ALLOWANCES, Allowance
 from sealbook.extract.checking import check_sources
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.plan import ExtractPlan, plan_extraction
@@ -56,14 +57,15 @@ class Extraction:
         *,
         resumes: bool = True,
         begin: Callable[[], None] | None = None,
+        allowances: Mapping[str, Allowance] = NO_ALLOWANCES,
     ) -> Generator[list[Extracted], None, None]:
         """Carry a plan out as part of a run, and yield results as tasks end; what it has sealed is skipped.
 
         A partition that fails is a result like the others. Closing the iterator stops the job. A run that is
         known not to resume anything saves a request for each partition. `begin` is called before anything is
-        fetched, unless there is nothing left to fetch.
+        fetched, unless there is nothing left to fetch. `allowances` say, by source, what may be asked of it.
         """
-        for batch in self._batches(plan, run_id, begin or self.begin, resumes=resumes):
+        for batch in self._batches(plan, run_id, begin or self.begin, allowances, resumes=resumes):
             on_progress(
                 len(batch),
                 rows=sum(result.record_count for result in batch),
@@ -72,7 +74,13 @@ class Extraction:
             yield batch
 
     def _batches(
-        self, plan: ExtractPlan, run_id: RunId, begin: Callable[[], None], *, resumes: bool
+        self,
+        plan: ExtractPlan,
+        run_id: RunId,
+        begin: Callable[[], None],
+        allowances: Mapping[str, Allowance],
+        *,
+        resumes: bool,
     ) -> Generator[list[Extracted], None, None]:
         found: set[PartitionKey] = set()
         if resumes:
@@ -100,6 +108,7 @@ class Extraction:
                 options=source.options,
                 limits=source.limits,
                 resumes=resumes,
+                allowance=allowances.get(name, ALONE),
             )
             with closing(extract(self._spark(), extractor, keys)) as batches:
                 yield from batches

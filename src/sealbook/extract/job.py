@@ -22,7 +22,7 @@ KEYS_PER_TASK = 250
 RESULT_SCHEMA = (
     "source string, customer_id string, query_name string, logical_date date, run_id string, ending string,"
     " record_count bigint, payload_bytes bigint, seconds double, error_class string, error_message string,"
-    " retry_after double"
+    " retry_after double, quota_scope string"
 )
 
 

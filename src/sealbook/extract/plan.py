@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
 from sealbook.config import SourceSettings, configured
-from sealbook.errors import ConfigError, InvalidInput
+from sealbook.errors import ConfigError, Conflict, InvalidInput
 from sealbook.model import PartitionKey
+from sealbook.model.claims import Lease
 from sealbook.model.freshness import today
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Days
+from sealbook.model.words import counted
 
 
 class NotBegun(NamedTuple):
@@ -31,10 +33,12 @@ class ExtractPlan:
     """What a run sets out to fetch: selections of each source, said in full.
 
     `left_out` counts partitions that were chosen by a span of days, and that their accounts do not have.
+    `held` are those that others are working on, and that are left to them.
     """
 
     parts: tuple[Selection, ...]
     left_out: int = 0
+    held: tuple[Lease, ...] = ()
 
     @cached_property
     def keys(self) -> dict[str, list[PartitionKey]]:
@@ -53,6 +57,23 @@ class ExtractPlan:
         """The first and the last day."""
         firsts, lasts = zip(*(part.span() for part in self.parts), strict=True)
         return min(firsts), max(lasts)
+
+    def besides(self, leases: Sequence[Lease]) -> ExtractPlan:
+        """Return the plan without what others are working on (R-CTL-4); Conflict if that leaves nothing."""
+        if not leases:
+            return self
+        planned = {key for keys in self.keys.values() for key in keys}
+        held = tuple(lease for lease in leases if lease.key in planned)
+        taken = {lease.key for lease in held}
+        rest = tuple(some for part in self.parts for some in _besides(part, taken))
+        if not rest:
+            holders = ", ".join(sorted({lease.holder for lease in held}))
+            raise Conflict(
+                f"others are working on all that is chosen: {counted(len(held), 'partition')}, by {holders}",
+                remedy="Wait for them: `sealbook control leases` shows until when. What loops are to leave"
+                " alone, pause first: `sealbook state pause`.",
+            )
+        return replace(self, parts=rest, held=held)
 
     def not_begun(self, sources: Mapping[str, SourceSettings], now: datetime) -> NotBegun | None:
         """Return which day it is where planned days have not begun, in the time zone of their account.
@@ -117,6 +138,30 @@ def _had(sources: Mapping[str, SourceSettings], chosen: Selection) -> Iterator[S
             spans[days].append(customer_id)
     for (first, last), customers in spans.items():
         yield replace(chosen, customers=tuple(customers), since=first, until=last)
+
+
+def _besides(part: Selection, taken: Collection[PartitionKey]) -> Iterator[Selection]:
+    """Yield what is left of a selection that is said in full, in few pieces where little is taken."""
+    if part.keys:
+        if left := [key for key in part.keys if key not in taken]:
+            yield Selection(keys=left)
+        return
+    (source,), since, until = part.source or (), *part.span()
+    days: dict[tuple[str, str], list[date]] = defaultdict(list)
+    for key in sorted(key for key in taken if part.matches(key)):
+        days[key.customer_id, key.query_name].append(key.logical_date)
+    touched = {customer_id for customer_id, _ in days}
+    if free := [each for each in part.customers or () if each not in touched]:
+        yield replace(part, customers=tuple(free))
+    for customer_id in sorted(touched):
+        if queries := [each for each in part.queries or () if (customer_id, each) not in days]:
+            yield replace(part, customers=(customer_id,), queries=tuple(queries))
+    for (customer_id, query_name), own in days.items():
+        firsts = [since, *(day + timedelta(days=1) for day in own)]
+        lasts = [*(day - timedelta(days=1) for day in own), until]
+        for first, last in zip(firsts, lasts, strict=True):
+            if first <= last:
+                yield Selection((), source, customer_id, query_name, first, last)
 
 
 def _check_days(sources: Mapping[str, SourceSettings], keys: Iterable[PartitionKey]) -> None:

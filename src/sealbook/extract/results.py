@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from sealbook.errors import QuotaScope
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.failures import ErrorClass
 from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage
@@ -23,6 +24,14 @@ class Ending(StrEnum):
     SKIPPED = "skipped"
     """The same run had sealed it before."""
     FAILED = "failed"
+    LEFT = "left"
+    """It was not asked for: the lease under which it was to be had run out by then."""
+    LOST = "lost"
+    """It is another's by now: the claim under which it was fetched holds no more (R-CTL-4)."""
+
+
+BY_HAND = (Ending.SEALED, Ending.SKIPPED, Ending.FAILED)
+"""How it can end where nobody has claimed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,10 @@ class Extracted:
     error_message: str | None = None
     retry_after: float | None = None
     """The wait in seconds that the source asked for, if it did."""
+    quota_scope: QuotaScope | None = None
+    """Whose quota is used up, if that is why."""
+    requests: int = 0
+    """How often the source was asked."""
 
     def fact(self, attempt: str) -> PartitionSealed | PartitionFailed:
         """Return what came of it as a fact for the log; `attempt` is that of the step."""
@@ -52,8 +65,13 @@ class Extracted:
                 error_class=self.error_class,
                 error=self.error_message,
                 retry_after=self.retry_after,
+                quota_scope=self.quota_scope,
             )
         return self.seal.fact
+
+    def lost(self) -> Extracted:
+        """Return it as another's by now."""
+        return replace(self, ending=Ending.LOST, seal=None)
 
     @property
     def record_count(self) -> int:
@@ -80,6 +98,7 @@ class Extracted:
             "error_class": None if self.error_class is None else self.error_class.value,
             "error_message": self.error_message,
             "retry_after": self.retry_after,
+            "quota_scope": None if self.quota_scope is None else self.quota_scope.value,
         }
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import NamedTuple, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from sealbook.config import SourceOptions
+from sealbook.config import SOURCE_ENTRY_POINTS, SourceOptions
 from sealbook.config.documents import Step, dotted, explain
 from sealbook.errors import ConfigError, MissingExtra
 from sealbook.model import PartitionKey
@@ -17,17 +18,16 @@ from sealbook.model.contract import Query
 from sealbook.raw import Row
 
 __all__ = [
-    "ENTRY_POINTS",
     "BadOption",
     "Checkable",
+    "Examinable",
+    "Remark",
     "Row",
     "Source",
     "UnknownSource",
     "load_source",
     "read_options",
 ]
-
-ENTRY_POINTS = "sealbook.sources"
 
 _Options = TypeVar("_Options", bound=msgspec.Struct)
 
@@ -61,6 +61,25 @@ class Checkable(Protocol):
         ...
 
 
+class Remark(NamedTuple):
+    """What a source says of itself; `remedy` says what to do, unless all is in order."""
+
+    text: str
+    remedy: str | None = None
+
+
+@runtime_checkable
+class Examinable(Protocol):
+    """A source that can tell how it is when somebody asks: `sealbook doctor`, and nobody else."""
+
+    def examine(self, queries: Sequence[Query], today: date) -> Sequence[Remark]:
+        """Ask the server something cheap, as these queries would, and say what it answered.
+
+        Raises what the request raises. Unlike `check` it may spend a little of a quota.
+        """
+        ...
+
+
 class UnknownSource(ConfigError):
     """No entry point has the name of the source."""
 
@@ -75,11 +94,12 @@ class BadOption(ConfigError):
 
 def load_source(name: str, options: Mapping[str, object]) -> Source:
     """Make the source that an entry point of the group `sealbook.sources` has under this name."""
-    found = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    found = {entry.name: entry for entry in entry_points(group=SOURCE_ENTRY_POINTS)}
     if name not in found:
         raise UnknownSource(
             f"there is no source {name!r}; known are {', '.join(sorted(found)) or 'none'}",
-            remedy=f"Correct the name, or install the package whose entry point in {ENTRY_POINTS} has it.",
+            remedy="Correct the name,"
+            f" or install the package whose entry point in {SOURCE_ENTRY_POINTS} has it.",
         )
     return _load_class(found[name]).from_options(options)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sealbook.ledger.pointers import Pointers
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import RunId
+from sealbook.model.claims import Fences, Lease
 from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.publication import Action, PlanItem, StoredArtifact
 from sealbook.model.selection import Selection
@@ -24,13 +25,29 @@ if TYPE_CHECKING:
 class LoadPlan:
     """What a load will do: differences to resolve, and published artifacts to rebuild if need be.
 
-    `full` if all states and pointers were compared, not only those noted as changed (R-WH-8).
+    `full` if all states and pointers were compared, not only those noted as changed (R-WH-8). `held` are
+    partitions that others are working on, and that are left to them.
     """
 
     selection: Selection
     items: tuple[PlanItem, ...]
     rebuild: tuple[StoredArtifact, ...] = field(default=(), repr=False)
     full: bool = False
+    held: tuple[Lease, ...] = ()
+
+    def besides(self, leases: Sequence[Lease]) -> LoadPlan:
+        """Return the plan without what others are working on (R-CTL-4); hiding is in nobody's way."""
+        if not leases:
+            return self
+        planned = {item.key for item in self.items if item.run_id is not None}
+        planned |= {each.key for each in self.rebuild}
+        held = {lease.key: lease for lease in leases if lease.key in planned}
+        return replace(
+            self,
+            items=tuple(item for item in self.items if item.run_id is None or item.key not in held),
+            rebuild=tuple(each for each in self.rebuild if each.key not in held),
+            held=tuple(held.values()),
+        )
 
     def __len__(self) -> int:
         return len(self.items) + len(self.rebuild)
@@ -82,12 +99,13 @@ class Loader:
         return LoadPlan(selection, items, tuple(others), full)
 
     def run(
-        self, plan: LoadPlan, on_progress: OnProgress = no_progress
+        self, plan: LoadPlan, on_progress: OnProgress = no_progress, under: Fences | None = None
     ) -> Generator[list[Loaded], None, None]:
         """Carry a plan out, and yield results once they are in the ledger, batch by batch.
 
         A partition that cannot be staged is a result like the others. Closing the iterator stops the load:
-        what was published by then stays, and the next load does the rest (R-WH-4).
+        what was published by then stays, and the next load does the rest (R-WH-4). Of what is loaded `under`
+        claims, that which is no longer held is left alone (R-CTL-4).
         """
         hidden = self._pointers.hide(plan.selection, full=plan.full)
         if hidden:
@@ -108,4 +126,5 @@ class Loader:
                 artifacts,
                 plan,
                 on_progress,
+                under,
             ).results()

@@ -21,6 +21,7 @@ from sealbook.load.staging import (
     StagingTask,
     WrittenPart,
 )
+from sealbook.model.claims import LOST, Fences
 from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
 from sealbook.model.progress import OnProgress, no_progress
@@ -55,6 +56,7 @@ _ENDINGS = {
         LoadEnding.SKIPPED,
         "a clean-up took its artifact away since the plan; the next load stages it",
     ),
+    "lost": (LoadEnding.SKIPPED, LOST),
     "miscounted": (LoadEnding.FAILED, "its artifact has another number of records than was accepted"),
 }
 """The fields of SwapResult, and what each says of a partition."""
@@ -81,6 +83,7 @@ class Loading:
         artifacts: ArtifactStore,
         plan: LoadPlan,
         on_progress: OnProgress = no_progress,
+        under: Fences | None = None,
         *,
         part_bytes: int = PART_BYTES,
         block_bytes: int = BLOCK_BYTES,
@@ -88,6 +91,7 @@ class Loading:
         self._pointers = pointers
         self._spark = spark
         self._on_progress = on_progress
+        self._under = under
         self._stager = Stager(raw, artifacts, task_tries(spark), part_bytes, block_bytes)
         self._orders = list(_orders(plan))
         cores = spark.sparkContext.defaultParallelism
@@ -211,7 +215,7 @@ class Loading:
 
     def _publish(self, batch: list[Staged]) -> list[Loaded]:
         try:
-            return _swap_results(batch, self._pointers.swap(batch))
+            return _swap_results(batch, self._pointers.swap(batch, self._under))
         except Conflict as error:
             # Another load recorded other bytes since the plan: find the partition, and publish the rest.
             if len(batch) == 1:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 
-from sealbook.errors import IllegalMove
+from sealbook.errors import IllegalMove, InvalidInput
+from sealbook.extract.allowance import NO_ALLOWANCES, Allowance
 from sealbook.extract.extraction import Extraction
 from sealbook.extract.plan import ExtractPlan
-from sealbook.extract.results import Extracted
+from sealbook.extract.results import Ending, Extracted
 from sealbook.ledger import Ledger
 from sealbook.load.loader import Loader, LoadPlan
 from sealbook.load.results import Loaded
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.claims import Claim, Fences
 from sealbook.model.partition_events import PartitionFailed, Stage
 from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.selection import Selection
+from sealbook.model.work import WorkKind
 from sealbook.pipeline.found_seals import untold_seals
 from sealbook.pipeline.outcome import StageBatch
 from sealbook.pipeline.steps import Steps, reason, steps_of
 from sealbook.raw import RawMetadata, RawReader
 from sealbook.validate.plan import ValidatePlan
-from sealbook.validate.results import Result
+from sealbook.validate.results import Judged, Result
 from sealbook.validate.validator import Validator
 
 OnStage = Callable[[Stage, int], OnProgress]
@@ -61,7 +64,13 @@ class Pipeline:
         return self._extract(plan, run_id, on_progress, self.extraction.begin)
 
     def _extract(
-        self, plan: ExtractPlan, run_id: RunId, on_progress: OnProgress, start: Callable[[], None]
+        self,
+        plan: ExtractPlan,
+        run_id: RunId,
+        on_progress: OnProgress,
+        start: Callable[[], None],
+        allowances: Mapping[str, Allowance] = NO_ALLOWANCES,
+        under: Fences | None = None,
     ) -> Generator[list[Extracted], None, None]:
         def begin() -> None:
             try:
@@ -78,14 +87,18 @@ class Pipeline:
                 )
             resumes = steps.attempts[run_id] > 1
             with closing(
-                self.extraction.run(plan, run_id, on_progress, resumes=resumes, begin=begin)
+                self.extraction.run(
+                    plan, run_id, on_progress, resumes=resumes, begin=begin, allowances=allowances
+                )
             ) as batches:
                 for batch in batches:
-                    steps.record(result.fact(steps.attempt(run_id)) for result in batch)
-                    yield batch
+                    attempt = steps.attempt(run_id)
+                    facts = (result.fact(attempt) for result in batch if result.ending is not Ending.LEFT)
+                    lost = {*steps.record(facts, under)}
+                    yield [result.lost() if result.key in lost else result for result in batch]
 
     def validate(
-        self, plan: ValidatePlan, on_progress: OnProgress = no_progress
+        self, plan: ValidatePlan, on_progress: OnProgress = no_progress, under: Fences | None = None
     ) -> Generator[list[Result], None, None]:
         """Judge what is planned, and yield results as they come; a dry run leaves no trace."""
         if plan.dry_run:
@@ -94,7 +107,7 @@ class Pipeline:
         runs = {candidate.run_id for candidate in plan.candidates}
         with (
             steps_of(self._ledger, Stage.VALIDATE, runs, concerned=plan.runs) as steps,
-            closing(self.validator.run(plan, on_progress)) as batches,
+            closing(self.validator.run(plan, on_progress, under)) as batches,
         ):
             self._tell_found(steps, ((each.key, each.run_id) for each in plan.candidates))
             for batch in batches:
@@ -102,17 +115,18 @@ class Pipeline:
                 yield batch
 
     def load(
-        self, plan: LoadPlan, on_progress: OnProgress = no_progress
+        self, plan: LoadPlan, on_progress: OnProgress = no_progress, under: Fences | None = None
     ) -> Generator[list[Loaded], None, None]:
         """Publish what is planned, and yield results as they come."""
         with (
             steps_of(self._ledger, Stage.LOAD, plan.runs) as steps,
-            closing(self.loader.run(plan, on_progress)) as batches,
+            closing(self.loader.run(plan, on_progress, under)) as batches,
         ):
             found = ((item.key, item.run_id) for item in plan.items if item.run_id is not None)
             self._tell_found(steps, found)
             for batch in batches:
-                steps.record(_failure(result, steps) for result in batch if result.error_class is not None)
+                failed = (result for result in batch if result.error_class is not None)
+                steps.record((_failure(result, steps) for result in failed), under)
                 yield batch
 
     def run(
@@ -133,6 +147,43 @@ class Pipeline:
         loading = self.loader.plan(Selection(runs=[run_id]))
         for loaded in self.load(loading, on_stage(Stage.LOAD, len(loading))):
             yield StageBatch(Stage.LOAD, loaded)
+
+    def work(
+        self,
+        claims: Iterable[Claim],
+        run_id: RunId | None,
+        under: Fences,
+        allowances: Mapping[str, Allowance] = NO_ALLOWANCES,
+    ) -> Generator[StageBatch, None, None]:
+        """Do what was claimed, and yield the results of each stage as they come.
+
+        What is to be fetched goes all the way as part of the run; what is to be judged or loaded is of runs
+        of its own. `under` are the fences of what is still held: what others have by now is left alone from
+        then on (R-CTL-4).
+        """
+        by_kind: dict[WorkKind, list[Claim]] = {kind: [] for kind in WorkKind}
+        for claim in claims:
+            by_kind[claim.kind].append(claim)
+        seals: list[RawMetadata] = []
+        if by_kind[WorkKind.FETCH]:
+            if run_id is None:
+                raise InvalidInput.of("run_id", run_id, "a run, for what is to be fetched")
+            plan = ExtractPlan((Selection(keys=[claim.key for claim in by_kind[WorkKind.FETCH]]),))
+            for extracted in self._extract(plan, run_id, no_progress, self._start, allowances, under):
+                seals += [result.seal for result in extracted if result.seal is not None]
+                yield StageBatch(Stage.EXTRACT, extracted)
+        again = [(claim.key, claim.run_id) for claim in by_kind[WorkKind.JUDGE] if claim.run_id is not None]
+        validation = self.validator.plan_sealed(seal for seal in seals if seal.key in under).joined(
+            self.validator.plan_named((key, run) for key, run in again if key in under)
+        )
+        to_load = {claim.key for claim in by_kind[WorkKind.LOAD]}
+        for judged in self.validate(validation, under=under):
+            to_load.update(result.verdict.key for result in judged if isinstance(result, Judged))
+            yield StageBatch(Stage.VALIDATE, judged)
+        if left := [key for key in sorted(to_load) if key in under]:
+            loading = self.loader.plan(Selection(keys=left))
+            for loaded in self.load(loading, under=under):
+                yield StageBatch(Stage.LOAD, loaded)
 
     def _start(self) -> None:
         """Start what all stages need, at once."""

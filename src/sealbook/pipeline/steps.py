@@ -10,10 +10,12 @@ from ulid import ULID
 
 from sealbook.ledger import Ledger
 from sealbook.ledger.events import Projectors
-from sealbook.model import RunId
+from sealbook.model import PartitionKey, RunId
+from sealbook.model.claims import Fences
 from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage
 from sealbook.model.selection import Selection
 from sealbook.stopping import uninterrupted
+from sealbook.tracing import traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,16 @@ class Steps:
         """Return what a fact of this step names as its attempt."""
         return str(self.attempts.get(run_id, self.fallback))
 
-    def record(self, facts: Iterable[PartitionSealed | PartitionFailed] = ()) -> None:
-        """Append facts, and take what has happened into the projections, which are never far behind then."""
-        self._ledger.runs.tell(facts)
+    def record(
+        self, facts: Iterable[PartitionSealed | PartitionFailed] = (), under: Fences | None = None
+    ) -> list[PartitionKey]:
+        """Append facts, and take what has happened into the projections, which are never far behind then.
+
+        What is worked on `under` claims and no longer held is left out, and returned.
+        """
+        lost = self._ledger.runs.tell(facts, under)
         self._projector.catch_up()
+        return lost
 
 
 def reason(error: BaseException) -> str:
@@ -55,23 +63,25 @@ def steps_of(
     Then the runs that have nothing left to do are ended, and others that the block may have `concerned`. The
     projections are caught up as it goes, so that runs and status are right without a daemon.
     """
+    begun = set(runs)
     open_attempts: Mapping[RunId, int] = {}
     steps = Steps(open_attempts, str(ULID()), ledger, ledger.projector())
-    try:
-        # A stop may come at any moment: none of these is left half done.
-        with uninterrupted():
-            open_attempts = ledger.runs.open_steps(stage, set(runs), planned)
-            steps = replace(steps, attempts=open_attempts)
-        steps.record()
-        yield steps
-        with uninterrupted():
-            ledger.runs.close_steps(stage, open_attempts)
-            open_attempts = {}
-            ledger.runs.end_runs({*steps.attempts, *concerned})
-    except BaseException as error:
-        with uninterrupted():
-            ledger.runs.close_steps(stage, open_attempts, reason(error))
-        raise
-    finally:
-        with uninterrupted():
+    with traced(stage, begun):
+        try:
+            # A stop may come at any moment: none of these is left half done.
+            with uninterrupted():
+                open_attempts = ledger.runs.open_steps(stage, begun, planned)
+                steps = replace(steps, attempts=open_attempts)
             steps.record()
+            yield steps
+            with uninterrupted():
+                ledger.runs.close_steps(stage, open_attempts)
+                open_attempts = {}
+                ledger.runs.end_runs({*steps.attempts, *concerned})
+        except BaseException as error:
+            with uninterrupted():
+                ledger.runs.close_steps(stage, open_attempts, reason(error))
+            raise
+        finally:
+            with uninterrupted():
+                steps.record()

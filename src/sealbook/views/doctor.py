@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from sealbook.book.checks import naming
+from sealbook.clock import utc_now
 from sealbook.config import Settings, SourceSettings
 from sealbook.errors import SealbookError
 from sealbook.ledger.db import schema
@@ -86,6 +87,9 @@ def _ledger(url: str) -> Iterator[Finding]:
             yield warn("ledger", said, "The next command that writes migrates it by itself: keep a copy.")
             return
         health.check_revision()
+        if (ahead := health.ahead()) > _MOST_SKEW:
+            said = f"its last event is {ahead.total_seconds():,.0f} s ahead of its clock: that was set back"
+            yield warn("ledger", said, "Set the clock right: leases and ages are counted by it.")
         rights = health.rights()
         if rights is None:
             yield ok("ledger", f"{server}, revision {revision}")
@@ -140,12 +144,15 @@ def _place(settings: Settings, field: str) -> Callable[[], Iterator[Finding]]:
 
 def _source(source: SourceSettings) -> Callable[[], Iterator[Finding]]:
     def look() -> Iterator[Finding]:
-        from sealbook.extract.checking import check_sources
+        from sealbook.extract.checking import check_sources, examine_source
         from sealbook.model.selection import Selection
 
         check_sources({source.name: source}, [Selection(source=source.name, queries=source.queries)])
         has = f"{counted(len(source.customers), 'customer')}, {_queries(len(source.queries))}"
-        yield ok(f"source {source.name}", f"{has}; nothing speaks against fetching")
+        part = f"source {source.name}"
+        yield ok(part, f"{has}; nothing speaks against fetching")
+        for said, remedy in examine_source(source, utc_now().date()):
+            yield ok(part, said) if remedy is None else warn(part, said, remedy)
 
     return look
 
@@ -162,11 +169,11 @@ def _columns(settings: Settings, queries: list[Query]) -> Iterator[Finding]:
 
 
 def _spark(settings: Settings, queries: list[Query]) -> Iterator[Finding]:
-    from sealbook.spark.session import spark_session
+    from sealbook.spark.session import stage_session
     from sealbook.validate.contracts import rule_errors
 
     begun = time.monotonic()
-    spark = spark_session(settings.spark)
+    spark = stage_session(settings.spark)
     spark.range(10).count()
     seconds = time.monotonic() - begun
     yield ok("spark", f"{spark.version} on {settings.spark.master} starts and counts in {seconds:.1f} s")

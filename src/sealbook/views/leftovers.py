@@ -28,6 +28,7 @@ def ledger_leftovers(url: str) -> Iterator[Finding]:
     with LedgerHealth(url) as health:
         ahead = health.authorities_ahead()
         leases = health.abandoned_leases(_NO_SIGN_OF_LIFE)
+        claims = health.abandoned_claims(_NO_SIGN_OF_LIFE)
         removals = health.abandoned_removals(_NO_SIGN_OF_LIFE)
     if ahead:
         have = counted(len(ahead), "partition", "has", "have")
@@ -41,6 +42,13 @@ def ledger_leftovers(url: str) -> Iterator[Finding]:
             "ledger",
             f"lease {lease.name} of {lease.holder} ran out at {lease.expires_at:%Y-%m-%d %H:%M} (UTC)",
             "See whether its holder still runs. If it died, nothing need be done: the next who comes has it.",
+        )
+    for claim in claims:
+        are = counted(claim.partitions, "partition", "is", "are")
+        yield warn(
+            "ledger",
+            f"{are} claimed by {claim.holder}, and ran out from {claim.since:%Y-%m-%d %H:%M} (UTC) on",
+            "See whether their holder still runs. If it died, start another: it has them at once.",
         )
     if removals:
         said = f"a clean-up died before it removed {counted(removals, 'artifact')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
-from sealbook.extract.results import Ending, Extracted
+from sealbook.extract.results import BY_HAND, Ending, Extracted
 from sealbook.ledger.events import RunStoreReader
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import PartitionKey, RunId, RunSnapshot, RunStatus
@@ -93,7 +93,7 @@ class RunSummary:
         """How many partitions ended how, by stage."""
         judged = self.outcome.validate
         return {
-            Stage.EXTRACT: {ending.value: self.outcome.extract.endings[ending] for ending in Ending},
+            Stage.EXTRACT: {ending.value: self.outcome.extract.endings[ending] for ending in BY_HAND},
             Stage.VALIDATE: {
                 "accepted": judged.accepted,
                 "rejected": judged.rejected,

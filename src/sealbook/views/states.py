@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice, starmap
 
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey, PartitionState, Status
 from sealbook.model.failures import LastFailure
+from sealbook.model.outlook import Outlook
 from sealbook.model.selection import Selection
 from sealbook.status.failures import with_failures
+from sealbook.status.outlooks import Outlooks
 
 _AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class InspectedState:
-    """The state of a partition, and how its last attempt failed, if it did."""
+    """The state of a partition, how its last attempt failed, if it did, and what is to be done next."""
 
     state: PartitionState
     last_failure: LastFailure | None = None
+    outlook: Outlook | None = None
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return self.state.key
 
     @property
     def error(self) -> str | None:
@@ -31,9 +39,10 @@ class InspectedState:
         return "; ".join(each for each in said if each is not None) or None
 
     def to_dict(self) -> dict[str, object]:
-        """Return the columns of the state, and the failure where there is one."""
+        """Return the columns of the state, and the failure and the schedule where there is one."""
         failure = {} if self.last_failure is None else {"last_failure": self.last_failure}
-        return {**self.state._asdict(), **failure}
+        schedule = {} if self.outlook is None else {"schedule": self.outlook.to_dict()}
+        return {**self.state._asdict(), **failure, **schedule}
 
 
 class StateListing:
@@ -53,9 +62,10 @@ class StateListing:
         found = self._named() if self._selection.keys else self._found()
         wanted = self._selection.statuses
         chosen = (each for each in found if wanted is None or each.state.status in wanted)
-        for each in islice(chosen, self._limit):
+        outlooks = Outlooks(self._ledger.schedule, self._ledger.now())
+        for each, outlook in outlooks.beside(islice(chosen, self._limit)):
             self.counts[each.state.status] += 1
-            yield each
+            yield replace(each, outlook=outlook)
 
     @property
     def total(self) -> int | None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sealbook.config import SourceSettings
 from sealbook.ledger.events import Lag, RunStoreReader
 from sealbook.ledger.reader import LedgerReader
+from sealbook.ledger.schedule.pauses import Pause
+from sealbook.ledger.schedule.reader import LaneCounts, ScheduleReader
 from sealbook.model.expectations import Expectations
 from sealbook.model.publication import Change, Cut
 from sealbook.model.run_snapshot import RunSnapshot, RunStatus
 from sealbook.model.selection import Selection
 from sealbook.model.status_line import DayCells, QueryCounts, StatusCounts
+from sealbook.model.work import Lane
 from sealbook.views.grid import Grid, Step
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ class RunNow:
         """The commands that show what it did last, and that end it; the one that began it goes on with it."""
         return [
             f"sealbook events {self.run_id}",
-            f"sealbook runs cancel {self.run_id} --reason '…'",
+            f"sealbook state cancel {self.run_id} --reason '…'",
         ]
 
     @property
@@ -87,6 +90,30 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """What is open, by lane, and what is paused."""
+
+    lanes: Mapping[Lane, LaneCounts]
+    pauses: tuple[Pause, ...]
+
+    @property
+    def total(self) -> LaneCounts:
+        """The lanes added up."""
+        return LaneCounts(*map(sum, zip(*self.lanes.values(), strict=True)))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return one object."""
+        return {
+            "lanes": {lane.value: counts._asdict() for lane, counts in self.lanes.items()},
+            "pauses": [{"scope": str(each.scope), **_without_scope(each)} for each in self.pauses],
+        }
+
+
+def _without_scope(pause: Pause) -> dict[str, object]:
+    return {name: value for name, value in asdict(pause).items() if name not in ("id", "scope")}
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """How many partitions changed since a time or a cut, by how they did."""
 
@@ -106,6 +133,7 @@ class Board:
     now: datetime
     counts: StatusCounts
     runs: Runs
+    schedule: Schedule
     changes: Changes
     grid: Grid
     lag: Lag
@@ -132,6 +160,7 @@ class Board:
             "availabilities": {name.value: count for name, count in counts.availabilities.items()},
             "stale_reasons": {name.value: count for name, count in counts.reasons.items()},
             "runs": self.runs.to_dict(),
+            "schedule": self.schedule.to_dict(),
             "changes": self.changes.to_dict(),
             "grid": self.grid.to_dict(),
             "lag": {"events": self.lag.events, "seconds": self.lag.seconds, "alert": self.lag.alert},
@@ -149,6 +178,7 @@ def board_of(
         expectations.now,
         ledger.statuses.counts(expectations, selection),
         runs,
+        Schedule(ledger.schedule.lanes(own), _pauses(ledger.schedule, own)),
         Changes(since, ledger.pointers.changes(own, since)),
         _grid(ledger, expectations, selection, runs, width),
         ledger.statuses.lag(),
@@ -163,6 +193,18 @@ def _configured(sources: Mapping[str, SourceSettings], selection: Selection) -> 
         source=tuple(each.name for each in of),
         customers=selection.customers or tuple(sorted({one for each in of for one in each.customers})),
         queries=selection.queries or tuple(sorted({one for each in of for one in each.queries})),
+    )
+
+
+def _pauses(schedule: ScheduleReader, selection: Selection) -> tuple[Pause, ...]:
+    """Return the pauses that hold something back of what is chosen."""
+    sources, customers, queries = selection.source or (), selection.customers or (), selection.queries or ()
+    return tuple(
+        each
+        for each in schedule.pauses()
+        if each.scope.source in sources
+        and each.scope.customer_id in (None, *customers)
+        and each.scope.query_name in (None, *queries)
     )
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from itertools import islice, starmap
+from typing import TYPE_CHECKING, NamedTuple
 
 from sealbook.ledger.status.reader import StatusReader
 from sealbook.model import PartitionKey
 from sealbook.model.display import Cell, Display
 from sealbook.model.expectations import Expectations
+from sealbook.model.outlook import Outlook
 from sealbook.model.partition_events import Stage
 from sealbook.model.selection import Selection
 from sealbook.model.staleness import StaleCode
 from sealbook.model.status import AttemptOutcome, Availability
 from sealbook.model.status_line import StatusFilter, StatusLine
 from sealbook.status.listing import iter_lines
+from sealbook.status.outlooks import Outlooks
 
 if TYPE_CHECKING:
     from sealbook.book import BookReader
@@ -111,7 +114,22 @@ def _came_good(line: StatusLine) -> bool:
     return attempted is not None and published is not None and attempted <= published
 
 
-def page_of(lines: Iterator[StatusLine], limit: int) -> tuple[list[StatusLine], bool]:
-    """Return the first lines, and whether there are more."""
+class Shown(NamedTuple):
+    """A partition as it is listed: how it stands, and what is to be done next, if anything is open."""
+
+    line: StatusLine
+    outlook: Outlook | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as one object, the fields of its key first."""
+        fields = self.line._asdict()
+        del fields["key"]
+        schedule = None if self.outlook is None else self.outlook.to_dict()
+        return {**asdict(self.line.key), **fields, "schedule": schedule}
+
+
+def page_of(book: BookReader, lines: Iterator[StatusLine], limit: int) -> tuple[list[Shown], bool]:
+    """Return the first lines with what the schedule says of them, and whether there are more."""
     found = list(islice(lines, limit + 1))
-    return found[:limit], len(found) > limit
+    outlooks = Outlooks(book.ledger.schedule, book.ledger.now())
+    return list(starmap(Shown, outlooks.beside(found[:limit]))), len(found) > limit

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from sealbook.extract.results import Ending, Extracted
-from sealbook.ledger.reader import LedgerReader
 from sealbook.load.results import Loaded, LoadEnding
-from sealbook.model import Status
-from sealbook.model.contract import Query
-from sealbook.model.selection import Selection
 from sealbook.views.reasons import Cause, Reason, group_reasons
 
 EndingT = TypeVar("EndingT", Ending, LoadEnding)
@@ -69,32 +65,6 @@ def load_reasons(results: Iterable[Loaded]) -> list[Reason]:
     return group_reasons(
         Cause(each.key, each.ending, each.reason) for each in results if each.reason is not None
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How the partitions of a query stand, and what can be read of it."""
-
-    query: str
-    accepted: int
-    rejected: int
-    published: int
-    rows: int
-
-
-def standings(ledger: LedgerReader, queries: Iterable[Query]) -> list[Standing]:
-    """Say of each query how many of its partitions are accepted, rejected and published."""
-    found = []
-    for query in queries:
-        chosen = Selection(source=query.source, queries=query.name)
-        counts = ledger.status_counts(chosen)
-        published = [each.record_count for each in ledger.pointers.published(chosen)]
-        found.append(
-            Standing(
-                query.name, counts[Status.SUCCESS], counts[Status.FAILED], len(published), sum(published)
-            )
-        )
-    return found
 
 
 def _by_query(results: Iterable[ResultT]) -> dict[str, list[ResultT]]:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Self
 
 import msgspec
@@ -16,7 +17,6 @@ from sealbook.extract.sources.demo_faults import (
     ErrorFault,
     Fault,
     LineFault,
-    PermanentError,
     Short,
     Slow,
     fail,
@@ -40,6 +40,8 @@ class DemoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The wait before the first row of each fetch."""
     faults: tuple[Fault, ...] = ()
     """What goes wrong, and where."""
+    memory: Path | None = None
+    """A folder that counts fetches for faults that skip or pass; without one, each process counts its own."""
 
 
 class DemoSource:
@@ -49,7 +51,7 @@ class DemoSource:
         """Take checked options; `sleep` waits out latency and slow accounts."""
         self._options = options
         self._sleep = sleep
-        self._tries: Counter[tuple[int, PartitionKey]] = Counter()
+        self._fetches: Counter[tuple[int, PartitionKey]] = Counter()
         self._lock = threading.Lock()
 
     @classmethod
@@ -61,10 +63,13 @@ class DemoSource:
         """Give the rows of one partition. The shape goes by the key's query name; the text is not read."""
         options = self._options
         faults = [
-            (number, fault) for number, fault in enumerate(options.faults) if fault.strikes(key, options.seed)
+            fault
+            for number, fault in enumerate(options.faults)
+            if fault.strikes(key, options.seed)
+            and (not fault.counts or fault.strikes_at(self._count(number, key)))
         ]
         seconds, rows = options.latency_seconds, options.rows
-        for _, fault in faults:
+        for fault in faults:
             if isinstance(fault, Slow):
                 seconds += fault.seconds
             elif isinstance(fault, Short):
@@ -72,20 +77,24 @@ class DemoSource:
         if seconds:
             self._sleep(seconds)
         lines = demo_lines(key, seed=options.seed, rows=rows, restatement=options.restatement)
-        for number, fault in faults:
+        for fault in faults:
             if isinstance(fault, LineFault):
                 lines = spoil(fault, lines)
-            elif isinstance(fault, ErrorFault) and self._still_fails(number, fault, key):
+            elif isinstance(fault, ErrorFault):
                 lines = fail(fault, lines, key)
         return lines
 
-    def _still_fails(self, number: int, fault: ErrorFault, key: PartitionKey) -> bool:
-        """Count a try of a fault that passes, and tell whether it has not passed yet."""
-        if isinstance(fault, PermanentError) or fault.tries is None:
-            return True
-        with self._lock:
-            self._tries[number, key] += 1
-            return self._tries[number, key] <= fault.tries
+    def _count(self, number: int, key: PartitionKey) -> int:
+        """Count a fetch that a fault could strike, and return the how-manieth it is."""
+        memory = self._options.memory
+        if memory is None:
+            with self._lock:
+                self._fetches[number, key] += 1
+                return self._fetches[number, key]
+        memory.mkdir(parents=True, exist_ok=True)
+        with (memory / f"{number}-{str(key).replace('/', '-')}").open("ab") as file:
+            file.write(b".")  # appended, and so counted once, whoever else counts
+            return file.tell()
 
 
 def demo_configuration() -> str:

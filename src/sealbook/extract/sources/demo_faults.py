@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from sealbook.errors import ConfigError, Permanent, QuotaExceeded, SealbookError, Transient
+from sealbook.errors import ConfigError, Permanent, QuotaExceeded, QuotaScope, SealbookError, Transient
 from sealbook.model import PartitionKey
 
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -22,13 +22,25 @@ _LineNumbers = tuple[Annotated[int, msgspec.Meta(ge=1)], ...]
 class _Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
     """Which partitions a fault strikes: all, but for what `customers`, `queries`, `dates` and `share` narrow.
 
-    `share` is the part of those partitions that is struck, picked by hash: always the same ones.
+    `share` is the part of those partitions that is struck, picked by hash: always the same ones. Of each, a
+    fault lets the first `skips` fetches pass, then strikes `tries` of them, or all if that is None.
     """
 
     customers: tuple[str, ...] | None = None
     queries: tuple[str, ...] | None = None
     dates: tuple[date, ...] | None = None
     share: _Share = 1.0
+    skips: _Count = 0
+    tries: _Count | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it takes a number of fetches to tell if it strikes."""
+        return self.skips > 0 or self.tries is not None
+
+    def strikes_at(self, fetch: int) -> bool:
+        """Tell whether this fault strikes a fetch of a partition, by its number from 1."""
+        return fetch > self.skips and (self.tries is None or fetch <= self.skips + self.tries)
 
     def strikes(self, key: PartitionKey, seed: int) -> bool:
         """Tell whether this fault strikes the partition."""
@@ -83,18 +95,17 @@ class Slow(_Fault, frozen=True, tag="slow"):
 
 
 class TransientError(_Fault, frozen=True, tag="transient"):
-    """A failure that passes: each of the first `tries` fetches of a key fails, or all if that is None."""
+    """A failure that passes."""
 
-    tries: _Count | None = None
     after_rows: _Count = 0
 
 
 class QuotaError(_Fault, frozen=True, tag="quota"):
-    """A quota that is used up, with the wait that the server asks for."""
+    """A quota that is used up, of the account or the whole source, with the wait that is asked for."""
 
-    tries: _Count | None = None
     after_rows: _Count = 0
     retry_after: _Seconds | None = None
+    scope: QuotaScope = QuotaScope.ACCOUNT
 
 
 class PermanentError(_Fault, frozen=True, tag="permanent"):
@@ -148,9 +159,11 @@ def _error(fault: ErrorFault, key: PartitionKey) -> SealbookError:
     match fault:
         case TransientError():
             return Transient(f"{key}: the demo source fails here for a while, as its options ask")
-        case QuotaError(retry_after=retry_after):
+        case QuotaError(scope=scope, retry_after=retry_after):
             return QuotaExceeded(
-                f"{key}: the demo source has used up its quota, as its options ask", retry_after=retry_after
+                f"{key}: the quota of the demo {scope} is used up, as the options ask",
+                scope=scope,
+                retry_after=retry_after,
             )
         case PermanentError():
             return Permanent(f"{key}: the demo account is disabled, as the options ask")

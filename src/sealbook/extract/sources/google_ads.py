@@ -11,20 +11,24 @@ import msgspec
 
 from sealbook.config.documents import error_in
 from sealbook.errors import ConfigError, InvalidInput
-from sealbook.extract.source import BadOption, read_options
+from sealbook.extract.source import BadOption, Remark, read_options
 from sealbook.extract.sources.google_ads_client import (
+    CUSTOMERS,
     GoogleAdsOptions,
     check_api_version,
     open_service,
     require_client,
 )
+from sealbook.extract.sources.google_ads_ends import end_of
 from sealbook.extract.sources.google_ads_errors import classed, request_errors
 from sealbook.extract.sources.google_ads_rows import Columns, RowFlattener
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Query
 from sealbook.model.keys import GOOGLE_ADS, check_customer_id, normalise_customer_id
+from sealbook.model.words import counted
 
 _PLACEHOLDER = "{logical_date}"
+_ANSWER_SECONDS = 30.0
 
 
 class GoogleAdsSource:
@@ -59,6 +63,27 @@ class GoogleAdsSource:
         for query in queries:
             bind_logical_date(query, date.min)
             self._service(check_api_version(query.api_version))
+
+    def examine(self, queries: Sequence[Query], today: date) -> list[Remark]:
+        """Say which API versions end, and ask each once for the accounts there are: one operation."""
+        versions = sorted({check_api_version(query.api_version) for query in queries})
+        ends = [remark for version in versions if (remark := end_of(version, today)) is not None]
+        return [*ends, *map(self._answer, versions)]
+
+    def _answer(self, api_version: str) -> Remark:
+        asked = "ListAccessibleCustomers"
+        service = open_service(self._options, api_version, CUSTOMERS)
+        try:
+            answer = service.list_accessible_customers(retry=None, timeout=_ANSWER_SECONDS)
+        except request_errors() as error:
+            raise classed(error, asked, api_version) from error
+        accounts = len(answer.resource_names)
+        if not accounts:
+            return Remark(
+                f"API {api_version} answers, and has no account for these credentials",
+                "Give their user access to the account, or to a manager account above it.",
+            )
+        return Remark(f"API {api_version} answers: {counted(accounts, 'account')} directly accessible")
 
     def fetch(self, key: PartitionKey, query: Query) -> Iterator[Columns]:
         """Stream the rows of one partition as flat columns."""

@@ -20,7 +20,10 @@ import msgspec
 from sealbook.errors import ConfigError, MissingExtra, Permanent, Transient
 
 _PACKAGE = "google.ads.googleads"
-_SERVICE = "GoogleAdsService"
+SEARCH, CUSTOMERS = "GoogleAdsService", "CustomerService"
+"""The services that are asked: for rows, and for which accounts there are."""
+
+_MODULES = {SEARCH: "google_ads_service", CUSTOMERS: "customer_service"}
 _VERSION = re.compile(r"v([0-9]+)")
 _CREDENTIALS_REMEDY = (
     "Set `credentials_file` to a google-ads.yaml, or the GOOGLE_ADS_* variables, as the client's"
@@ -56,7 +59,7 @@ def require_client() -> None:
 
 def check_api_version(api_version: str | None) -> str:
     """Return the API version to speak: the one asked for, or else the newest that the client has."""
-    known = _api_versions()
+    known = api_versions()
     if api_version is None:
         return known[-1]
     if api_version not in known:
@@ -68,23 +71,23 @@ def check_api_version(api_version: str | None) -> str:
 
 
 @cache
-def _api_versions() -> list[str]:
+def api_versions() -> list[str]:
     """Return the API versions that the installed client has, the newest last."""
     modules = pkgutil.iter_modules(import_module(_PACKAGE).__path__)
     found = [match for match in (_VERSION.fullmatch(module.name) for module in modules) if match]
     return [match[0] for match in sorted(found, key=lambda match: int(match[1]))]
 
 
-def open_service(options: GoogleAdsOptions, api_version: str) -> Any:
-    """Connect a GoogleAdsService that answers with plain protobuf messages; safe to share between threads."""
+def open_service(options: GoogleAdsOptions, api_version: str, service: str = SEARCH) -> Any:
+    """Connect a service that answers with plain protobuf messages; safe to share between threads."""
     if options.endpoint is not None:
-        return _open_plain_service(options.endpoint, options.login_customer_id, api_version)
+        return _open_plain_service(options.endpoint, options.login_customer_id, api_version, service)
     from google.ads.googleads.client import GoogleAdsClient
     from google.auth.exceptions import GoogleAuthError, TransportError
 
     settings = _client_settings(options)
     try:
-        return GoogleAdsClient.load_from_dict(settings, version=api_version).get_service(_SERVICE)
+        return GoogleAdsClient.load_from_dict(settings, version=api_version).get_service(service)
     except TransportError as error:
         raise Transient("the server that grants access tokens could not be reached") from error
     except GoogleAuthError as error:
@@ -128,13 +131,13 @@ def _client_settings(options: GoogleAdsOptions) -> dict[str, Any]:
     return {**settings, "use_proto_plus": False}
 
 
-def _open_plain_service(endpoint: str, login_customer_id: str | None, api_version: str) -> Any:
+def _open_plain_service(endpoint: str, login_customer_id: str | None, api_version: str, service: str) -> Any:
     import grpc
     from google.ads.googleads.interceptors import ExceptionInterceptor, MetadataInterceptor
     from grpc.experimental import ChannelOptions
 
-    services = import_module(f"{_PACKAGE}.{api_version}.services.services.google_ads_service")
-    client = services.GoogleAdsServiceClient
+    services = import_module(f"{_PACKAGE}.{api_version}.services.services.{_MODULES[service]}")
+    client = getattr(services, f"{service}Client")
     channel = grpc.insecure_channel(
         endpoint,
         options=[

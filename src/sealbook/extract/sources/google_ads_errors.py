@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from sealbook.errors import Permanent, QuotaExceeded, SealbookError, Transient
-from sealbook.model import PartitionKey
+from sealbook.errors import Permanent, QuotaExceeded, QuotaScope, SealbookError, Transient
 
 Code = tuple[str, str]
 """A kind of error and its name, such as `("quota_error", "RESOURCE_EXHAUSTED")`."""
@@ -32,10 +31,12 @@ _VAGUE_CODES = frozenset(
 )
 _STATUS_DETAILS = "grpc-status-details-bin"
 _REMEDIES = {
-    "authentication_error": "Check the credentials and the developer token.",
+    "authentication_error": "Check the credentials.",
     "authorization_error": "Check that the account is enabled, and that this login customer may read it.",
     "query_error": "Correct the text of the query.",
 }
+
+_CLOUD_PROJECT_REMEDY = "Have the Cloud project of the credentials approved for the Google Ads API."
 
 
 def request_errors() -> tuple[type[Exception], ...]:
@@ -47,20 +48,27 @@ def request_errors() -> tuple[type[Exception], ...]:
     return GoogleAdsException, GoogleAPICallError, grpc.RpcError
 
 
-def classed(error: Exception, key: PartitionKey, api_version: str) -> SealbookError:
-    """Return the error to raise for one of `request_errors` that ended the fetch of a partition."""
+def classed(error: Exception, what: object, api_version: str) -> SealbookError:
+    """Return the error to raise for one of `request_errors` that ended what was asked."""
     call = _call_of(error)
     metadata = dict(call.trailing_metadata() or ())
     failure = _failure(metadata, api_version)
     codes = [_code(item.error_code) for item in failure.errors]
     status: str = call.code().name
-    message = f"{key}: Google Ads answered {status}: {_reasons(failure, codes) or call.details()}"
+    message = f"{what}: Google Ads answered {status}: {_reasons(failure, codes) or call.details()}"
     if failure.request_id:
         message += f" (request {failure.request_id})"
     kind = _class_of(codes, status)
+    if kind is QuotaExceeded:
+        return QuotaExceeded(message, scope=_scope(failure), retry_after=_retry_after(failure, metadata))
     if issubclass(kind, Transient):
         return kind(message, retry_after=_retry_after(failure, metadata))
-    return kind(message, remedy=next((_REMEDIES[code[0]] for code in codes if code[0] in _REMEDIES), None))
+    return kind(message, remedy=next(filter(None, map(_remedy, codes)), None))
+
+
+def _remedy(code: Code) -> str | None:
+    kind, name = code
+    return _CLOUD_PROJECT_REMEDY if name.startswith("CLOUD_PROJECT_") else _REMEDIES.get(kind)
 
 
 def _call_of(error: Any) -> Any:
@@ -118,6 +126,16 @@ def _reasons(failure: Any, codes: list[Code]) -> str:
     return "; ".join(
         f"{'.'.join(code)}: {item.message}" for code, item in zip(codes, failure.errors, strict=True)
     )
+
+
+def _scope(failure: Any) -> QuotaScope:
+    """Return whose quota is used up: the developer token serves the whole source."""
+    for item in failure.errors:
+        details = item.details.quota_error_details
+        scopes = details.DESCRIPTOR.fields_by_name["rate_scope"].enum_type.values_by_name
+        if details.rate_scope == scopes["DEVELOPER"].number:
+            return QuotaScope.SOURCE
+    return QuotaScope.ACCOUNT
 
 
 def _retry_after(failure: Any, metadata: Mapping[str, Any]) -> float | None:

@@ -1,0 +1,215 @@
+"""What operators do about partitions: shown as a plan, then carried out as shown (R-CTL-8, R-CTL-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from sealbook.config import Settings
+from sealbook.control.estimating import Estimate, estimate
+from sealbook.control.refusing import Refusal, why_not
+from sealbook.control.spans import Wanted, spans_of
+from sealbook.errors import InvalidInput, NotFound
+from sealbook.ledger import Ledger
+from sealbook.ledger.schedule.pauses import Scope
+from sealbook.model import PartitionKey, RunId, Status
+from sealbook.model.plans import LeftOut, Plan, PlanItem, PlanKind, PlanRequest, PlanState, Progress
+from sealbook.model.selection import Selection
+from sealbook.raw import RawReader
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A plan as it is shown: its partitions, what is refused and why, what is left out, how long it takes."""
+
+    plan: Plan
+    items: tuple[PlanItem, ...]
+    refused: tuple[Refusal, ...] = ()
+    left_out: Mapping[LeftOut, int] = field(default_factory=dict)
+    not_over: int = 0
+    """Days that a backfill was asked for and that are not over yet."""
+    estimate: Estimate | None = None
+
+
+class Backfill(NamedTuple):
+    """A plan that was carried out, and how far it is."""
+
+    plan: Plan
+    progress: Progress
+
+    @property
+    def state(self) -> PlanState:
+        """Where it is: done as soon as nothing of it is open."""
+        is_done = self.plan.state is PlanState.OPEN and not self.progress.open
+        return PlanState.DONE if is_done else self.plan.state
+
+    @property
+    def done(self) -> int:
+        """How many of its partitions nothing is to be done about any more."""
+        return self.plan.partitions - self.progress.open
+
+
+class Operator:
+    """Everything that an operator may do about partitions, one call for each; `Book.operator` has it.
+
+    What concerns many partitions returns a `Preview`, which `carry_out` does as it was shown, by its id; a
+    preview changes nothing. Each action is in the log of overrides.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        ledger: Ledger,
+        raw: Callable[[], RawReader],
+        check: Callable[[Selection], None],
+    ) -> None:
+        self._settings = settings
+        self._ledger = ledger
+        self._raw = raw
+        self._check = check
+
+    def retry(self, selection: Selection, *, actor: str, reason: str) -> Preview:
+        """Have failed partitions judged again; each must still have a sealed run (R-CTL-8)."""
+        self._check(selection)
+        failed = [] if selection.is_everything else list(self._failed(selection))
+        gone = failed and self._without_runs(failed)
+        request = PlanRequest(PlanKind.RETRY, selection, without=tuple(gone or ()))
+        return self._preview(request, actor, reason)
+
+    def reprocess(self, selection: Selection, *, actor: str, reason: str) -> Preview:
+        """Have another run fetched of partitions that were judged; what is published stays meanwhile."""
+        self._check(selection)
+        return self._preview(PlanRequest(PlanKind.REPROCESS, selection), actor, reason)
+
+    def backfill(
+        self, selection: Selection, *, actor: str, reason: str, name: str | None = None, force: bool = False
+    ) -> Preview:
+        """Have days fetched that lack; those that are good too, with `force`. Its name is for later."""
+        wanted = self._wanted(selection)
+        request = PlanRequest(PlanKind.BACKFILL, selection, wanted.spans, force)
+        preview = self._preview(request, actor, reason, name)
+        return replace(preview, not_over=wanted.not_over)
+
+    def mark(self, selection: Selection, *, actor: str, reason: str) -> Preview:
+        """Give up what is open or has failed: it is terminal until it is cleared (R-CTL-5)."""
+        self._check(selection)
+        return self._preview(PlanRequest(PlanKind.MARK, selection), actor, reason)
+
+    def clear(self, selection: Selection, *, actor: str, reason: str) -> Preview:
+        """Take up what is terminal or parked; its failures so far do not count any more."""
+        self._check(selection)
+        return self._preview(PlanRequest(PlanKind.CLEAR, selection), actor, reason)
+
+    def previewed(self, plan_id: int) -> Preview:
+        """Return a plan that was previewed before."""
+        plan = self._plan(plan_id)
+        items = tuple(self._ledger.reader.schedule.plan_items(plan_id))
+        return Preview(plan, items, estimate=self._estimate(plan, items))
+
+    def carry_out(self, plan_id: int, *, actor: str | None = None) -> Plan:
+        """Do what was previewed, all of it, or nothing if the world has moved (Drifted says how)."""
+        return self._ledger.plans.carry_out(plan_id, actor=actor)
+
+    def backfills(self) -> list[Backfill]:
+        """Return the backfills that were carried out, the newest first."""
+        schedule = self._ledger.reader.schedule
+        progresses = schedule.progresses()
+        return [
+            Backfill(plan, progresses.get(plan.id, Progress(0, 0, 0)))
+            for plan in schedule.plans()
+            if plan.kind is PlanKind.BACKFILL and plan.state is not PlanState.PREVIEWED
+        ]
+
+    def find_backfill(self, name: str) -> Backfill:
+        """Return a backfill by its name or number: the newest of a name."""
+        for each in self.backfills():
+            if name in (each.plan.name, str(each.plan.id)):
+                return each
+        raise NotFound(f"there is no backfill {name}", remedy="`sealbook backfill` lists those there are.")
+
+    def pause_backfill(self, name: str, *, actor: str, reason: str) -> Backfill:
+        """Begin nothing more of a backfill until it resumes; what is being worked on goes on."""
+        plan = self._ledger.plans.pause(self.find_backfill(name).plan.id, actor=actor, reason=reason)
+        return self._now(plan)
+
+    def resume_backfill(self, name: str, *, actor: str, reason: str) -> Backfill:
+        """Go on with a backfill that was paused."""
+        plan = self._ledger.plans.resume(self.find_backfill(name).plan.id, actor=actor, reason=reason)
+        return self._now(plan)
+
+    def cancel_backfill(self, name: str, *, actor: str, reason: str) -> Backfill:
+        """Fetch no more of a backfill: what it leaves undone is given up until it is wanted again."""
+        plan = self._ledger.plans.cancel(self.find_backfill(name).plan.id, actor=actor, reason=reason)
+        return self._now(plan)
+
+    def retry_backfill(
+        self, name: str, *, actor: str, reason: str, dry_run: bool = False
+    ) -> list[PartitionKey]:
+        """Take up what has failed of a backfill at once, and return which partitions that are."""
+        plan_id = self.find_backfill(name).plan.id
+        return self._ledger.plans.retry_failed(plan_id, actor=actor, reason=reason, dry_run=dry_run)
+
+    def pause(self, scope: Scope, *, actor: str, reason: str, until: datetime | None = None) -> None:
+        """Begin nothing more of a source, or of a customer or a query of it."""
+        self._check(scope.selection)
+        if until is not None and until <= (now := self._ledger.reader.now()):
+            raise InvalidInput.of("until", until.isoformat(), f"a time after now, {now:%Y-%m-%d %H:%M} UTC")
+        self._ledger.pauses.pause(scope, actor=actor, reason=reason, until=until)
+
+    def resume(self, scope: Scope, *, actor: str, reason: str) -> None:
+        """Go on with what was paused, exactly as it was."""
+        self._ledger.pauses.resume(scope, actor=actor, reason=reason)
+
+    def cancel(self, run_id: RunId, *, actor: str, reason: str, dry_run: bool = False) -> list[PartitionKey]:
+        """Stop a run on purpose, and return which of its partitions will not be done."""
+        left = self._ledger.runs.cancel_run(run_id, actor=actor, reason=reason, dry_run=dry_run)
+        self._ledger.projector().catch_up()
+        return left
+
+    def _preview(self, request: PlanRequest, actor: str, reason: str, name: str | None = None) -> Preview:
+        found = self._ledger.plans.preview(request, actor=actor, reason=reason, name=name)
+        items = tuple(found.items)
+        return Preview(
+            found.plan,
+            items,
+            tuple(self._refused(request, items)),
+            found.left_out,
+            estimate=self._estimate(found.plan, items),
+        )
+
+    def _refused(self, request: PlanRequest, items: Iterable[PlanItem]) -> Iterator[Refusal]:
+        """Yield what was named, or chosen, and cannot be done; of a backfill that is counted."""
+        if request.kind is PlanKind.BACKFILL:
+            return
+        done = {item.key for item in items}
+        named = [key for key in request.selection.keys if key not in done]
+        for key in dict.fromkeys((*named, *request.without)):
+            yield why_not(self._ledger.reader, self._raw, request.kind, key)
+
+    def _estimate(self, plan: Plan, items: Iterable[PlanItem]) -> Estimate | None:
+        if not plan.kind.lasts or not plan.partitions:
+            return None
+        return estimate(self._settings.control, self._ledger.reader.run_store, plan, items)
+
+    def _failed(self, selection: Selection) -> Iterator[PartitionKey]:
+        chosen = replace(selection, statuses=(Status.FAILED,))
+        return (state.key for state in self._ledger.reader.states(chosen))
+
+    def _without_runs(self, keys: Iterable[PartitionKey]) -> set[PartitionKey]:
+        """Return the partitions that have no sealed run."""
+        chosen = set(keys)
+        return chosen - {each.key for each in self._raw().sealed(Selection(keys=chosen))}
+
+    def _wanted(self, selection: Selection) -> Wanted:
+        return spans_of(self._settings.sources, selection, self._ledger.reader.now())
+
+    def _plan(self, plan_id: int) -> Plan:
+        for plan in self._ledger.reader.schedule.plans():
+            if plan.id == plan_id:
+                return plan
+        raise NotFound(f"there is no plan {plan_id}", remedy="Previews are kept for a week: make a new one.")
+
+    def _now(self, plan: Plan) -> Backfill:
+        return Backfill(plan, self._ledger.reader.schedule.progress(plan.id))
