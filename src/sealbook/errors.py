@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from enum import StrEnum
 
 
 class SealbookError(Exception):
@@ -44,8 +46,26 @@ class Transient(SealbookError):
         self.retry_after = retry_after
 
 
+class QuotaScope(StrEnum):
+    """Whose quota it is that is used up, and so what has to wait (R-CTL-7)."""
+
+    ACCOUNT = "account"
+    SOURCE = "source"
+
+
 class QuotaExceeded(Transient):
-    """A quota is used up."""
+    """A quota is used up: that of the account that was asked for, or one that the whole source shares."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        scope: QuotaScope = QuotaScope.ACCOUNT,
+        retry_after: float | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message, retry_after=retry_after, remedy=remedy)
+        self.scope = scope
 
 
 class Permanent(SealbookError):
@@ -103,3 +123,11 @@ class UnknownOutcome(SealbookError):
 def first_line(error: BaseException) -> str:
     """Return the first line that an error says, for people; the name of its class if it says nothing."""
     return next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
+
+
+_USER = re.compile(r"[^/\s]*@")
+
+
+def shown_url(url: str) -> str:
+    """Return a URL, or what was meant as one, for a message: without user, password and query."""
+    return _USER.sub("…@", url.partition("?")[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from sealbook.errors import (
     Unwritable,
     first_line,
 )
+from sealbook.logs import is_json, tell
 
 if TYPE_CHECKING:
     from sealbook.cli.invocation import Invocation
@@ -27,6 +29,8 @@ class ExitCode(IntEnum):
     FAILED = 1
     WRONG_USAGE = 2
     DONE_IN_PART = 3
+    NOT_READ = 128 + 13
+    """Whoever read the output stopped reading: as if SIGPIPE had ended the command."""
 
 
 def exit_code(error: SealbookError) -> ExitCode:
@@ -36,22 +40,43 @@ def exit_code(error: SealbookError) -> ExitCode:
 
 def report(error: SealbookError, invocation: Invocation) -> None:
     """Say on stderr what happened, why, and the way out; with --debug, also where in the code."""
+    # A run that broke off by what may pass is not over; any other error it would only meet again.
+    may_pass = invocation.run_id is not None and isinstance(error, Transient | Unwritable | UnknownOutcome)
+    to_go_on = invocation.command_to_go_on() if may_pass else None
+    trace = None
+    if invocation.debug:
+        import traceback
+
+        trace = "".join(traceback.format_exception(error))
+    if is_json():
+        tell(
+            "error",
+            "error",
+            error=type(error).__name__,
+            message=str(error),
+            because=list(_causes(error)) or None,
+            remedy=error.remedy,
+            to_go_on=to_go_on,
+            trace=trace,
+        )
+    else:
+        _report_to_people(error, to_go_on, trace)
+
+
+def _report_to_people(error: SealbookError, to_go_on: str | None, trace: str | None) -> None:
     from rich.text import Text
 
     from sealbook.cli.output import message
 
-    if invocation.debug:
-        import traceback
-
-        traceback.print_exception(error)
+    if trace is not None:
+        sys.stderr.write(trace)
     message(Text.assemble(("Error: ", "bold red"), str(error)))
     for cause in _causes(error):
         message(Text.assemble(("  because: ", "red"), cause))
     if error.remedy:
         message(Text.assemble(("  remedy: ", "bold green"), error.remedy))
-    # A run that broke off by what may pass is not over; any other error it would only meet again.
-    if invocation.run_id is not None and isinstance(error, Transient | Unwritable | UnknownOutcome):
-        message(f"To go on: {invocation.command_to_go_on()}")
+    if to_go_on is not None:
+        message(f"To go on: {to_go_on}")
 
 
 def say_stopped(invocation: Invocation) -> None:
@@ -78,5 +103,5 @@ def _causes(error: SealbookError) -> Iterator[str]:
 
 
 def _is_report(cause: BaseException, text: str) -> bool:
-    """Tell an account of a request or statement, of which the error above has said what it means."""
-    return type(cause).__module__.startswith(("obstore", "sqlalchemy")) or "<?xml" in text
+    """Tell an account of a request, statement or job, of which the error above has said what it means."""
+    return type(cause).__module__.startswith(("obstore", "sqlalchemy", "py4j", "pyspark")) or "<?xml" in text

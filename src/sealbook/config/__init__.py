@@ -3,6 +3,7 @@
 from sealbook.config.control import ControlSettings
 from sealbook.config.loading import FILE_NAME, find_settings, load_settings
 from sealbook.config.settings import (
+    SOURCE_ENTRY_POINTS,
     Limits,
     RetentionSettings,
     Settings,
@@ -16,6 +17,7 @@ from sealbook.config.settings import (
 
 __all__ = [
     "FILE_NAME",
+    "SOURCE_ENTRY_POINTS",
     "ControlSettings",
     "Limits",
     "RetentionSettings",

@@ -66,6 +66,7 @@ class SparkSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     master: str = "local[*]"
     config: dict[str, Any] = {}
     class_archive: bool = True
+    ship_packages: bool = True
 
 
 class RetentionSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,6 +138,8 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
             settings.spark.master,
             dict(_spark_config(settings.spark, top / "spark")),
             settings.spark.class_archive,
+            ship_packages=settings.spark.ship_packages,
+            sources=tuple(sources),
         ),
         retention=_retention(settings.retention, root, top / "retention", {raw, warehouse}),
         alerts=alert_settings(settings.alerts, top / "alerts"),

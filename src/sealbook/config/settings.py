@@ -15,6 +15,9 @@ from sealbook.model.scope import DEFAULT, Scope
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Account, Asset, AssetName
 
+SOURCE_ENTRY_POINTS = "sealbook.sources"
+"""The group of entry points in which packages name their sources."""
+
 _SHOWN = 20
 
 
@@ -74,6 +77,10 @@ class SparkSettings:
     class_archive: bool = True
     for_command: bool = False
     """Whether Java serves one command and ends with it: then it is set up for short work."""
+    ship_packages: bool = True
+    """Whether the executors of a cluster are sent Sealbook and its sources; else they have them."""
+    sources: tuple[str, ...] = ()
+    """The sources that executors fetch from."""
 
 
 @dataclass(frozen=True, slots=True)

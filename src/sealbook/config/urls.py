@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from sealbook.config.documents import Place
+from sealbook.errors import shown_url
 
 _POSTGRESQL = re.compile(
     r"(?:[^@]*@)?"  # user and password
@@ -43,7 +44,9 @@ def storage_url(text: str, root: Path, place: Place) -> str:
     kind, separator, rest = text.partition("://")
     if not separator:
         if _ALMOST_A_URL.match(text):
-            raise place.error(f"{text!r} is neither a folder nor a URL, which has two slashes", remedy=remedy)
+            raise place.error(
+                f"{shown_url(text)!r} is neither a folder nor a URL, which has two slashes", remedy=remedy
+            )
         return str(root / text)
     if kind not in _OBJECT_STORES:
         raise place.error(f"places of kind {kind!r} are not supported", remedy=remedy)

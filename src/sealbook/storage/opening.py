@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from sealbook.errors import ConfigError, first_line
+from sealbook.errors import ConfigError, first_line, shown_url
 from sealbook.storage.folder import Folder
 from sealbook.storage.objects import Storage
 
@@ -58,12 +58,12 @@ def _named(what: str, url: str) -> Path | SplitResult:
     scheme, separator, _ = url.partition("://")
     if not separator:
         if not url or url.partition(":")[0] in _BUCKETS:
-            raise ConfigError(f"{what} {url!r} is not a folder or URL", remedy=_REMEDY)
+            raise ConfigError(f"{what} {shown_url(url)!r} is not a folder or URL", remedy=_REMEDY)
         return Path(url).expanduser()
     try:
         parts = urlsplit(url)
-    except ValueError as error:
-        raise ConfigError(f"{what} {url!r} is not a URL: {error}", remedy=_REMEDY) from error
+    except ValueError:  # without what it says: it may quote the password
+        raise ConfigError(f"{what} {shown_url(url)!r} is not a URL", remedy=_REMEDY) from None
     if scheme == "file":
         return _folder_of(what, parts)
     if scheme in _BUCKETS:
@@ -72,8 +72,8 @@ def _named(what: str, url: str) -> Path | SplitResult:
 
 
 def _shown(parts: SplitResult) -> str:
-    """Write a URL without a user's name and password, and without its query, which may be signed."""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    """Write a URL as it was given: `s3://` is one, of which `geturl` leaves a piece out."""
+    return shown_url(f"{parts.scheme}://{parts.netloc}{parts.path}")
 
 
 def _folder_of(what: str, parts: SplitResult) -> Path:
@@ -130,7 +130,7 @@ def _may_use_http(options: Mapping[str, str]) -> bool:
     if allowed or _is_loopback(urlsplit(endpoint).hostname or ""):
         return True
     raise ConfigError(
-        f"the S3 endpoint {endpoint} would be reached without encryption",
+        f"the S3 endpoint {shown_url(endpoint)} would be reached without encryption",
         remedy="Use https, or set AWS_ALLOW_HTTP=true if the network is trusted.",
     )
 
