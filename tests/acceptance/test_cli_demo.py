@@ -9,37 +9,89 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import run
+from tests.support.cli import Ran, run
 
 README = Path(__file__).parents[2] / "README.md"
+GIVEN_UP = "demo/1012/campaign_daily/2026-01-07"
+RECOVERED = "demo/1003/campaign_daily/2026-01-02"
+ROLLED_BACK = "demo/1005/device_daily/2026-01-30"
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
 
-def test_the_demo_publishes_what_it_accepts_and_leaves_a_book_to_work_with(tmp_path: Path) -> None:
-    ran = run("demo", cwd=tmp_path)
+def steps(ran: Ran) -> list[tuple[str, str]]:
+    """Return the commands of a demo, and what each printed."""
+    found = re.findall(r"^\$ sealbook (.+)\n((?:(?!\$ ).*\n)*)", ran.out, re.MULTILINE)
+    return [(command, printed) for command, printed in found]
 
-    assert ran.code == 0, ran.err
-    assert ran.out.splitlines()[:4] == [
-        "extract   600 sealed",
-        "validate  596 accepted, 4 rejected",
-        "load      596 new",
+
+def printed_by(ran: Ran, begin: str) -> list[str]:
+    """Return what the steps printed whose command begins so."""
+    return [printed for command, printed in steps(ran) if command.startswith(begin)]
+
+
+def test_the_demo_tells_its_story_twice_and_leaves_a_book_to_work_with(tmp_path: Path) -> None:
+    """R-STATE-6, R-STATE-9, R-CTL-2, R-WH-5: what the demo says of each step is so."""
+    first = run("demo", "--timings", cwd=tmp_path)
+
+    assert first.code == 0, first.err
+    whole, one = printed_by(first, "run ")
+    assert whole.splitlines()[:4] == [
+        "extract   1,800 sealed",
+        "validate  1,796 accepted, 4 rejected",
+        "load      1,796 new",
         "not published",
     ]
-    assert "from campaign_daily" in ran.out
+    assert "load      1 replaced" in one
+    assert printed_by(first, "control tick")[0].startswith("1 published, 1 rejected\n")
+    assert GIVEN_UP in printed_by(first, "state terminal list")[0]
+    assert f"{ROLLED_BACK} run " in printed_by(first, "validate --revalidate")[0]
+    counts = [int(printed.split()[1]) for printed in printed_by(first, 'sql "select count(*)')]
+    assert counts == [5, 0, 50], "the bad run is read, then nothing, then the run before it"
+    grid, after = printed_by(first, "status")
+    assert re.search(r"^1003 .*x", grid, re.MULTILINE)
+    assert not re.search(r"^1003 ", after, re.MULTILINE)
+    assert re.search(r"^since cut v\d+: 1 first published$", after, re.MULTILINE)
+    assert "DESKTOP" in printed_by(first, "sql 'select")[0]
+    assert re.search(r"^run: validate +\d+\.\d$", first.out, re.MULTILINE)
+    assert f"sealbook explain {GIVEN_UP}" in first.err
+    assert "WARN" not in first.out + first.err, "Spark has nothing to say"
+
     book = tmp_path / "demo"
-    failed = run("state", "inspect", "--status", "failed", "--format", "json", cwd=book).json
-    assert len(failed) == 4
-    [told] = run("runs", "--format", "json", cwd=book).json
-    assert told["status"] == "COMPLETED"
-    assert [step["stepId"] for step in told["steps"]] == ["extract", "validate", "load"]
-    counters = told["counters"]
-    assert (counters["partitionsSealed"], counters["partitionsPublished"]) == (600, 596)
-    question = "select count(*) as n from campaign_daily"
-    [answer] = run("sql", question, "--format", "json", cwd=book).json
-    assert answer["n"] > 0
+    assert "READABLE. Consumers get run" in run("explain", RECOVERED, cwd=book).out
+    (picture,) = re.findall(r"^```\n(query .*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+    shown = run("status", cwd=book, env={"COLUMNS": "120"}).out.splitlines()
+    assert [line for line in picture.splitlines() if line not in shown] == []
     assert run("warehouse", "verify", cwd=book).code == 0
+    assert run("ledger", "verify", cwd=book).code == 0
     assert "0 to load" in run("load", cwd=book).said  # nothing is left to do
     (program,) = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
     ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
-    assert "demo/1003/campaign_daily/2026-01-02 failed" in ended.stdout, ended.stderr
+    assert f"{GIVEN_UP} failed" in ended.stdout, ended.stderr
+
+    again = run("demo", cwd=tmp_path)
+
+    assert again.code == 0, again.err
+    assert "load      1,796 replaced" in printed_by(again, "run ")[0]
+    assert "1 published" in printed_by(again, "control tick")[0]
+    assert [int(printed.split()[1]) for printed in printed_by(again, 'sql "select count(*)')] == [5, 0, 50]
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        ({"demo.yaml": ""}, "demo has demo.yaml, but is no demo book; nothing was changed"),
+        ({"sealbook.yaml": "ledger: sqlite:///book.db\n", "demo.yaml": ""}, "demo has no source demo"),
+    ],
+)
+def test_a_folder_that_is_no_demo_book_is_left_alone(
+    there: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "demo").mkdir()
+    for name, content in there.items():
+        (tmp_path / "demo" / name).write_text(content)
+
+    ran = run("demo", cwd=tmp_path)
+
+    assert (ran.code, said in ran.said) == (2, True), ran.err
+    assert {file.name: file.read_text() for file in (tmp_path / "demo").iterdir()} == there

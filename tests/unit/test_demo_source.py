@@ -19,7 +19,8 @@ from sealbook.config.catalogue import load_catalogue
 from sealbook.extract.source import load_source
 from sealbook.extract.sources.demo import DemoOptions, DemoSource, demo_configuration
 from sealbook.model import PartitionKey
-from sealbook.model.contract import ColumnType, Query
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Query
 
 DAY = date(2026, 1, 1)
 QUERIES = ("campaign_daily", "ad_group_daily", "device_daily")

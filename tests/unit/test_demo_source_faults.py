@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import threading
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sealbook.errors import ConfigError, Permanent, QuotaExceeded, Transient
+from sealbook.errors import ConfigError, Permanent, QuotaExceeded, QuotaScope, Transient
 from sealbook.extract.source import Source, load_source
 from sealbook.extract.sources.demo import DemoOptions, DemoSource
 from sealbook.extract.sources.demo_faults import Slow
 from sealbook.model import PartitionKey
-from sealbook.model.contract import Column, ColumnType, Contract, Query
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column, Contract, Query
 
 DAY = date(2026, 1, 1)
 CONTRACT = Contract("campaign_daily", "1", (Column("campaign_id", ColumnType.BIGINT),))
@@ -98,10 +100,11 @@ def test_an_error_comes_after_the_rows_it_was_told_to_let_through(
     assert type(caught.value) is error
 
 
-def test_a_quota_error_carries_the_wait_that_was_asked_for() -> None:
+@pytest.mark.parametrize("scope", QuotaScope)
+def test_a_quota_error_carries_the_wait_and_the_scope_that_were_asked_for(scope: QuotaScope) -> None:
     with pytest.raises(QuotaExceeded) as caught:
-        lines(source({"kind": "quota", "retry_after": 30}))
-    assert caught.value.retry_after == 30.0
+        lines(source({"kind": "quota", "retry_after": 30, "scope": scope.value}))
+    assert (caught.value.retry_after, caught.value.scope) == (30.0, scope)
 
 
 @pytest.mark.parametrize("kind", ["transient", "quota"])
@@ -113,6 +116,21 @@ def test_a_failure_with_a_number_of_tries_passes_after_them_for_each_key(kind: s
                 lines(made, key)
         assert lines(made, key)
     assert lines(made) == GOOD
+
+
+def test_any_fault_can_let_fetches_pass_before_and_after_it_strikes() -> None:
+    made = source({"kind": "malformed", "skips": 1, "tries": 2})
+    assert [changed(lines(made)) for _ in range(4)] == [[], [1], [1], []]
+
+
+def test_fetches_are_counted_over_processes_in_a_folder(tmp_path: Path) -> None:
+    options = {
+        "rows": 20,
+        "faults": [{"kind": "short", "keep": 0.5, "tries": 1}],
+        "memory": str(tmp_path / "m"),
+    }
+    counts = [len(lines(load_source("demo", options), key)) for key in (KEY, KEY, OTHER, OTHER)]
+    assert counts == [10, 20, 10, 20]
 
 
 def test_threads_that_try_at_once_meet_exactly_the_failures_told() -> None:

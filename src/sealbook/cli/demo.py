@@ -1,44 +1,46 @@
-"""`sealbook demo`: the whole way of the data, from a source to a query, on this machine."""
+"""`sealbook demo`: the whole way of the data, from a source to a query and back, on this machine."""
 
 from __future__ import annotations
 
-from importlib.resources import files
+import shlex
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import sealbook
+from sealbook.cli.demo_book import FIRST_DAY, LAST_DAY, STRICTER, make_stricter, prepare_book
 from sealbook.cli.failure import ExitCode
 from sealbook.cli.output import message
-from sealbook.cli.run import exit_code, print_summary, run_stages
-from sealbook.cli.sql import show_answer
-from sealbook.errors import ConfigError
+from sealbook.model import PartitionKey
 from sealbook.model.selection import Selection
-from sealbook.model.words import counted
-from sealbook.stopping import uninterrupted
 
 if TYPE_CHECKING:
-    from sealbook.book import Book
-    from sealbook.views.run_summary import RunSummary
-    from sealbook.views.sums import Standing
+    from sealbook.model import RunId
 
 app = typer.Typer()
 
-_WHOLE = Selection(source="demo", since="2026-01-01", until="2026-01-10")
-_WHOLE_OPTIONS = ("--source", "demo", "--since", "2026-01-01", "--until", "2026-01-10")
+_GIVEN_UP = "demo/1012/campaign_daily/2026-01-07"
+_KEY = "demo/1005/device_daily/2026-01-30"
+_BACKOFF_SECONDS = 1
+"""As in the settings of the demo book."""
 
-_QUESTION = """\
-select segments_device as device, count(distinct customer_id) as accounts,
-       sum(metrics_clicks)::bigint as clicks, round(sum(metrics_cost_micros) / 1e6)::bigint as cost
-from campaign_daily
-group by all
-order by cost desc"""
+_ROWS = "select count(*) as rows from device_daily where customer_id = '1005' and logical_date = '2026-01-30'"
+_QUESTION = (
+    "select segments_device as device, sum(metrics_clicks)::bigint as clicks,"
+    " round(sum(metrics_cost_micros) / 1e6)::bigint as cost"
+    " from campaign_daily group by all order by cost desc"
+)
 
 _EXAMPLES = """
 [bold]Examples[/bold]
   sealbook demo
-  sealbook demo my_demo
+  sealbook demo my_demo --timings
+  sealbook demo large_demo --partitions 5000
 """
 
 
@@ -48,71 +50,140 @@ def demo(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder of the demo book.")] = Path(
         "demo"
     ),
+    partitions: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="At least so many partitions; 1,800 by default.")
+    ] = None,
+    timings: Annotated[bool, typer.Option("--timings", help="Show where the time went.")] = False,
 ) -> None:
-    """Extract, judge and publish 600 made-up partitions, a few of them bad on purpose, and query them.
+    """Extract, judge and publish 1,800 made-up partitions; then retry, demote, roll back and ask.
 
-    It needs no network, and leaves a book on which all other commands work.
-    Run it again: the new run replaces what the one before it has published.
+    Each step is a command that you can give yourself. A few partitions are bad on purpose.
+    It needs no network, and leaves a book on which all other commands work. Run it again: it begins again.
     """
-    _write_book(folder)
-    with sealbook.open(folder) as book:
-        plan = book.plan_run(_WHOLE)
-        with uninterrupted():
-            run_id = book.pipeline.open_run()
-            ctx.obj.goes_on_by(["--config", str(folder), "run", *_WHOLE_OPTIONS], run_id)
-        message(f"Run {run_id}: {counted(len(plan), 'partition')}")
-        summary = run_stages(book, plan, run_id)
-        print_summary(summary)
-        if exit_code(summary) is ExitCode.FAILED:
-            raise typer.Exit(ExitCode.FAILED)
-        typer.echo()
-        _print_standings(book)
-        typer.echo(f"\n{_QUESTION}\n")
-        show_answer(book.sql(_QUESTION))
-    _say_next(folder, summary)
+    prepare_book(folder, partitions)
+    story = _Story(ctx, folder)
+    _tell(story)
+    if timings:
+        _print_timings(story)
+    _say_next(folder)
 
 
-def _write_book(folder: Path) -> None:
-    """Write the files of the demo book; if they are there already, they are used as they are."""
-    from sealbook.extract.sources.demo import demo_configuration
+@dataclass
+class _Story:
+    """Gives commands on the demo book, each under a heading, and takes the time of each."""
 
-    template = (files("sealbook") / "templates" / "demo.yaml").read_text("utf-8")
-    contents = {folder / "sealbook.yaml": template, folder / "demo.yaml": demo_configuration()}
-    there = [target for target in contents if target.exists()]
-    if there and len(there) < len(contents):
-        raise ConfigError(
-            f"{folder} has {there[0].name}, but is no demo book; nothing was changed",
-            remedy="Name another folder.",
-        )
-    for target, content in contents.items() if not there else ():
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(content, "utf-8")
-        except OSError as error:
-            raise ConfigError(f"{target} cannot be written: {error.strerror}") from None
+    ctx: typer.Context
+    folder: Path
+    taken: list[tuple[str, float]] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    first_run: RunId | None = None
+    first_grid: float = 0.0
+
+    def give(self, *arguments: str, because: str | None = None) -> None:
+        """Give a command as if it was typed in the folder of the book; one that fails ends the demo."""
+        from rich.text import Text
+
+        from sealbook.cli.table import stdout_console
+
+        command = " ".join(["sealbook", *map(_quoted, arguments)])
+        console = stdout_console()
+        if because is not None:
+            console.print(Text(f"\n{because}", "bold"), soft_wrap=True)
+        console.print(Text(f"$ {command}", "cyan"), soft_wrap=True)
+        invocation, root = self.ctx.obj, self.ctx.find_root().command
+        given = ["--config", str(self.folder), *arguments]
+        # Whoever stops the demo goes on by the command that was stopped.
+        invocation.arguments, invocation.run_id, invocation.has_begun = given, None, False
+        began = time.monotonic()
+        code = root.main(args=given, prog_name="sealbook", obj=invocation, standalone_mode=False)
+        name = " ".join(takewhile(str.isalpha, arguments))
+        self.taken.append((name, time.monotonic() - began))
+        if code not in (None, ExitCode.DONE, ExitCode.DONE_IN_PART):
+            raise typer.Exit(code)
 
 
-def _print_standings(book: Book) -> None:
-    from sealbook.cli.table import Column, print_table
-    from sealbook.views.sums import standings
+def _quoted(argument: str) -> str:
+    """Return an argument for a shell; SQL, which has quotes of its own, as people would write it."""
+    return f'"{argument}"' if "'" in argument else shlex.quote(argument)
 
-    columns: list[Column[Standing]] = [
-        Column("query", lambda each: each.query),
-        Column("accepted", lambda each: each.accepted, number=True),
-        Column("rejected", lambda each: each.rejected, style=lambda _: "red", number=True),
-        Column("published", lambda each: each.published, number=True),
-        Column("rows", lambda each: f"{each.rows:,}", number=True),
+
+def _tell(story: _Story) -> None:
+    story.give(
+        "run", "--since", FIRST_DAY, "--until", LAST_DAY,
+        because="Extract, judge, publish. A few partitions are bad on purpose",
+    )  # fmt: skip
+    story.first_run = story.ctx.obj.run_id
+    story.give("status", because="How every partition stands")
+    story.first_grid = time.monotonic() - story.began
+    story.give("warehouse", "cut", "create", because="Pin what can be read now")
+    cut, good_run = _newest_cut(story.folder), _published_run(story.folder)
+
+    time.sleep(_BACKOFF_SECONDS)  # of what failed last
+    story.give("control", "tick", because="Let the loop retry: one recovers, one is given up")
+    story.give("state", "terminal", "list")
+
+    story.give("run", _KEY, because="Fetch a day again: its source gives a tenth of the rows, which passes")
+    story.give("sql", _ROWS)
+    make_stricter(story.folder)
+    story.give(
+        "validate", "--revalidate", "--query", "device_daily",
+        because=f"Demote it, by a stricter contract: demo.yaml has got {STRICTER}",
+    )  # fmt: skip
+    story.give("sql", _ROWS, because="Consumers do not see it any more")
+    story.give(
+        "state", "rollback", _KEY, "--to", good_run, "--reason", "the newest run lacks rows",
+        because="Roll back to the run before it",
+    )  # fmt: skip
+    story.give("sql", _ROWS)
+
+    story.give("sql", _QUESTION, because="Ask what is published")
+    story.give("status", "--changed-since", cut, because="What changed since the cut")
+
+
+def _newest_cut(folder: Path) -> str:
+    with sealbook.open(folder, read_only=True) as book:
+        return book.ledger.pointers.cuts()[-1].token
+
+
+def _published_run(folder: Path) -> str:
+    """Return the run that readers get of the partition that is about to be fetched again."""
+    with sealbook.open(folder, read_only=True) as book:
+        [found] = book.ledger.pointers.published(Selection(keys=[PartitionKey.parse(_KEY)]))
+        return found.run_id
+
+
+def _print_timings(story: _Story) -> None:
+    from rich.text import Text
+
+    from sealbook.cli.table import Column, print_table, stdout_console
+
+    stdout_console().print(Text("\nWhere the time went", "bold"))
+    columns: list[Column[tuple[str, float]]] = [
+        Column("sealbook …", lambda each: each[0]),
+        Column("seconds", lambda each: f"{each[1]:.1f}", number=True),
     ]
-    print_table(standings(book.ledger.reader, book.queries), columns)
+    (first, seconds), *others = story.taken
+    print_table([(first, seconds), *_stages(story), *others], columns)
+    message(f"The first grid was there after {story.first_grid:.1f} s.")
 
 
-def _say_next(folder: Path, summary: RunSummary) -> None:
-    missed = [str(each.key) for each in summary.worst_first]
-    message(f"\nThe book is in {folder}. Next:")
-    for command in (
-        "state inspect --status failed",
-        *(f"state history {key}" for key in missed[:1]),
-        "coverage campaign_daily --kind failed",
-        "warehouse verify",
+def _stages(story: _Story) -> Iterator[tuple[str, float]]:
+    """Yield how long the stages of the first run took, by its log; the first of them waits for Spark."""
+    with sealbook.open(story.folder, read_only=True) as book:
+        snapshot = book.ledger.run_store.get_snapshot(str(story.first_run))
+    for step in () if snapshot is None else snapshot.steps.values():
+        latest = step.latest
+        if latest.started_at is not None and latest.completed_at is not None:
+            yield f"run: {step.step_id}", (latest.completed_at - latest.started_at).total_seconds()
+
+
+def _say_next(folder: Path) -> None:
+    message(f"\nThe book is in {folder}. Next: cd {shlex.quote(str(folder))}")
+    for command, why in (
+        (f"sealbook explain {_GIVEN_UP}", "why it was given up, and what would change that"),
+        ("sealbook status --attention", "all that somebody should look at, worst first"),
+        ("sealbook coverage campaign_daily --kind failed", "what consumers do not get"),
+        ("sealbook control serve", "the loop, until you stop it"),
+        ("sealbook doctor", "whether all is well with the book and this machine"),
     ):
-        message(f"  sealbook --config {folder} {command}")
+        message(f"  {command:<52} {why}")
