@@ -1,10 +1,11 @@
 # Everything a contributor or CI runs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo lint format types imports quick pytest test soak bench clean
+.PHONY: help setup java demo docs reference lint format types imports quick pytest test soak bench clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
 
 help: ## list the targets
@@ -12,17 +13,29 @@ help: ## list the targets
 
 setup: $(STAMP) java ## create .venv with everything that work and tests need
 
-$(STAMP): pyproject.toml constraints.txt
+$(RUNS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(STAMP): $(RUNS)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	# Spark Connect needs pandas, which nothing else may come to need: it lies apart.
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --target $(VENV)/connect --upgrade 'pandas<3' zstandard
 	@touch $@
 
 java: ## check for Java 17 or newer, which Spark needs
 	@scripts/ensure-java
 
-demo: setup ## extract, judge and publish 600 made-up partitions, then query them
+demo: $(RUNS) java ## set up what running needs, and show the whole way of the data
 	$(BIN)/sealbook demo
+
+docs: $(STAMP) ## build the documentation as a site, into build/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+reference: $(STAMP) ## write the pages of docs/reference that come from the code
+	$(BIN)/python -m scripts.reference
 
 lint: $(STAMP) ## check style (ruff)
 	$(BIN)/ruff check .
@@ -47,7 +60,7 @@ pytest: $(STAMP) java ## run the tests
 
 test: setup lint types imports pytest ## all of the above: what CI runs
 
-soak: setup ## stop every command at many moments, by both signals; stage with two pyarrows; half an hour
+soak: setup ## stop every command at many moments; kill loops, and let them live; stage with two pyarrows; an hour
 	$(BIN)/pytest -v tests/soak
 
 bench: setup ## measure against peers; prints ratios
