@@ -17,6 +17,7 @@ from sealbook.model import EventType, Status, Verdict
 from sealbook.model.claims import Claims, Waiting
 from sealbook.model.failures import ErrorClass
 from sealbook.model.partition_events import PartitionFailed, Stage
+from sealbook.model.retry import Jitter, Retries, RetryPolicies
 from sealbook.model.work import WorkKind
 from tests.support.killing import wait_until
 from tests.support.pointers import staged_run
@@ -27,12 +28,14 @@ LEASE = timedelta(seconds=2)
 PARTITIONS = [key_of(f"c{number % 7}", number) for number in range(150)]
 WORKERS = 4
 KILLS = 12
+RETRIES = RetryPolicies(Retries((timedelta(milliseconds=50),), Jitter.NONE, max_attempts=None))
+"""What lost its worker twice waits: here not for the minutes that it is given elsewhere."""
 
 
 def _work(url: str, seed: int) -> None:
     """Claim, judge and publish until nothing is open; the process may be killed anywhere in it."""
     draw = random.Random(seed)
-    with open_ledger(url) as ledger:
+    with open_ledger(url, retries=RETRIES) as ledger:
         while work_in(ledger):
             claims = ledger.scheduler.claim(
                 f"worker {os.getpid()}", TERMS, limit=draw.randint(1, 9), lease=LEASE
