@@ -94,3 +94,11 @@ class DagsterInstance:
                 "campaign_daily", partition=f"p{number}", metadata=dict(data)
             )
             self._instance.report_runless_asset_event(materialization)
+
+    def report_and_read(self, count: int) -> None:
+        """Report the outcome of so many partitions, and read each back."""
+        self.report(count, {})
+        key = self._dagster.AssetKey("campaign_daily")
+        found = self._instance.fetch_materializations(key, limit=count).records
+        if {each.partition_key for each in found} != {f"p{number}" for number in range(count)}:
+            raise AssertionError("Dagster has lost a partition")

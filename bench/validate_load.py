@@ -18,7 +18,9 @@ from sealbook.ledger import open_ledger
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from sealbook.spark.session import spark_session
-from sealbook.validate import Judged, ValidatePlan, Validator, Which
+from sealbook.validate.plan import ValidatePlan, Which
+from sealbook.validate.results import Judged
+from sealbook.validate.validator import Validator
 from tests.support.validation import DAY, QUERY, key, row, seal
 
 CORES = 2

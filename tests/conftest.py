@@ -7,6 +7,7 @@ pytest_plugins = [
     "tests.support.s3",
     "tests.support.google_ads",
     "tests.support.spark",
+    "tests.support.cluster",
 ]
 
 # A property does not become false because the machine is busy.

@@ -75,11 +75,12 @@ def lanes(view: Any) -> dict[str, Any]:
 def test_what_is_missing_is_fetched_within_the_budget_and_days_come_and_are_restated(book: Path) -> None:
     view = found(book, "--days", "20", "--transient", "0")
     missing, coming = SERIES * len(DAYS) - 6, SERIES * 20
-    assert view["became_good"] == missing + coming
-    assert view["unfinished"] == view["terminal"] == view["parked"] == 0
+    assert view["became_good"] == missing + coming - 1, "what failed for good stays parked"
+    assert (view["unfinished"], view["terminal"], view["parked"]) == (0, 0, 1)
     of = lanes(view)
-    assert (of["fresh"]["requests"], of["retry"]["requests"]) == (coming + SERIES * FRESH, 0)
-    assert of["backfill"]["requests"] == missing - SERIES * FRESH
+    retried = 3  # what failed for a while, was rejected, or was out of quota
+    assert (of["fresh"]["requests"], of["retry"]["requests"]) == (coming + SERIES * FRESH, retried)
+    assert of["backfill"]["requests"] == missing - SERIES * FRESH - retried - 1
     [budget] = view["budgets"]
     assert budget["requests_in_24_hours"] <= budget["requests_per_day"] == 40
     assert view["requests"] == sum(each["requests"] for each in view["lanes"])

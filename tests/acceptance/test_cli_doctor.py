@@ -16,18 +16,22 @@ from sqlalchemy import make_url, update
 from ulid import ULID
 
 import sealbook
-from sealbook.ledger import grant_roles, health
+from sealbook.ledger import grant_roles, health, open_ledger
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.leases import claim
 from sealbook.ledger.pointers.tables import removal
+from sealbook.ledger.schedule.scheduler import Terms
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model.publication import Artifact
 from sealbook.storage import open_storage
+from sealbook.views import doctor
 from tests.support.books import changed, contents
 from tests.support.cli import Ran, run
+from tests.support.google_ads import Failure, GoogleAdsServer
 from tests.support.ledger import PostgresqlServer, run_id
 from tests.support.published import CONTRACTS, key, publish, write, write_book
 from tests.support.runs import new_run_id
+from tests.support.schedule import SetClock, open_work, work_of
 from tests.support.validation import seal
 
 NEXT_YEAR = str(ULID.from_datetime(datetime.now(UTC) + timedelta(days=365)))
@@ -149,6 +153,18 @@ def a_lease_whose_holder_died(folder: Path) -> None:
         )
 
 
+def a_claim_whose_holder_died(folder: Path) -> None:
+    with open_ledger(f"sqlite:///{folder}/book.db", clock=SetClock(LONG_AGO)) as ledger:
+        open_work(ledger, [work_of(key(), ready_at=LONG_AGO)])
+        assert ledger.scheduler.claim("host-2", Terms(["demo"]), limit=1, lease=timedelta(minutes=1))
+
+
+def a_clock_that_was_set_back(folder: Path) -> None:
+    ahead = SetClock(datetime.now(UTC) + timedelta(hours=1))
+    with open_ledger(f"sqlite:///{folder}/book.db", clock=ahead) as ledger:
+        ledger.open_run()
+
+
 def a_payload_that_nobody_sealed(folder: Path) -> None:
     seal(folder / "raw", key(), [{"id": 1}], new_run_id())
     [seal_file] = set((folder / "raw").rglob("metadata.json")) - {
@@ -198,6 +214,8 @@ WRONG = [
     Wrong(a_sealed_run_from_the_future, "warn", "raw", f"and set aside: {key()}", "delete the directory"),
     Wrong(an_authority_from_the_future, "warn", "ledger", f"no new run takes over: {key()}", "rollback"),
     Wrong(a_lease_whose_holder_died, "warn", "ledger", "lease projection of host-1", "next who comes"),
+    Wrong(a_claim_whose_holder_died, "warn", "ledger", "1 partition is claimed by host-2", "start another"),
+    Wrong(a_clock_that_was_set_back, "warn", "ledger", "ahead of its clock", "Set the clock right"),
     Wrong(a_payload_that_nobody_sealed, "warn", "raw", "1 file", "sealbook raw gc"),
     Wrong(files_of_a_load_that_died, "warn", "warehouse", "1 artifact", "sealbook warehouse gc"),
     Wrong(a_clean_up_that_died, "warn", "warehouse", "a clean-up died", "sealbook warehouse gc"),
@@ -240,6 +258,53 @@ def test_a_quick_look_lists_nothing(folder: Path) -> None:
         happened(folder)
     worst = levels(run("doctor", "--quick", "--format", "json", cwd=folder))
     assert {part for part, level in worst.items() if level != "ok"} == {"ledger"}
+
+
+def on_google_ads(folder: Path, endpoint: str, api_version: str) -> Ran:
+    """Look at a book whose one query asks a server that is there."""
+    source = {"queries": "queries.yaml", "customers": ["1234567890"], "options": {"endpoint": endpoint}}
+    edit(folder, "sealbook.yaml", "sources", {"google_ads": source})
+    edit(folder, "queries.yaml", "source", "google_ads")
+    edit(folder, "queries.yaml", "api_version", api_version)
+    for query in yaml.safe_load((folder / "queries.yaml").read_text())["queries"]:
+        edit(folder, "queries.yaml", f"queries.{query}.text", "SELECT x FROM y WHERE d = '{logical_date}'")
+    return run("doctor", "--quick", "--format", "json", cwd=folder)
+
+
+def test_a_source_is_asked_something_cheap(tmp_path: Path, google_ads_server: GoogleAdsServer) -> None:
+    """One call that is no fetch; what it answers is told, and what it refuses fails."""
+    write_book(tmp_path)
+    said = [each["text"] for each in on_google_ads(tmp_path, google_ads_server.endpoint, "v26").json]
+    assert "API v26 answers: 1 account directly accessible" in said
+    assert google_ads_server.requests == []
+
+    google_ads_server.accounts = ()
+    ran = run("doctor", "--quick", "--format", "json", cwd=tmp_path)
+    [found] = [each for each in ran.json if each["level"] == "warn"]
+    assert (ran.code, found["part"]) == (0, "source google_ads")
+    assert "has no account" in found["text"]
+
+    refusal = {
+        "error_code": {"authorization_error": "CLOUD_PROJECT_NOT_UNDER_ORGANIZATION"},
+        "message": "no project",
+    }
+    google_ads_server.accounts = Failure("PERMISSION_DENIED", [refusal])
+    ran = run("doctor", "--quick", "--format", "json", cwd=tmp_path)
+    [found] = [each for each in ran.json if each["level"] == "fail"]
+    assert (ran.code, found["part"]) == (1, "source google_ads")
+    assert "CLOUD_PROJECT_NOT_UNDER_ORGANIZATION" in found["text"]
+    assert "Have the Cloud project" in found["remedy"]
+
+
+def test_an_api_version_that_will_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "utc_now", lambda: datetime(2026, 11, 18, tzinfo=UTC))
+    write_book(tmp_path)
+    with GoogleAdsServer(api_version="v23") as server:
+        ran = on_google_ads(tmp_path, server.endpoint, "v23")
+    [found] = [each for each in ran.json if each["level"] == "warn"]
+    assert (ran.code, found["part"]) == (0, "source google_ads")
+    assert found["text"].startswith("API v23 ends in February 2027")
+    assert "`api_version`" in found["remedy"]
 
 
 @pytest.mark.parametrize(

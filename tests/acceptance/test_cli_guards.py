@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -15,7 +12,7 @@ import yaml
 import sealbook
 from sealbook.extract.sources.demo import demo_configuration
 from tests.support.books import contents
-from tests.support.cli import SEALBOOK, run
+from tests.support.cli import answer, run
 
 COMMANDS = ["run", "extract"]
 TEN_YEARS = ("--since", "2016-01-01", "--until", "2025-12-31")
@@ -31,24 +28,6 @@ def book(tmp_path: Path) -> Path:
     (tmp_path / "sealbook.yaml").write_text(yaml.safe_dump(settings))
     (tmp_path / "demo.yaml").write_text(demo_configuration())
     return tmp_path
-
-
-def answer(book: Path, reply: str, *arguments: str) -> tuple[int, str]:
-    """Run a command at a terminal, and answer what it asks; return its exit code and what is shown."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [SEALBOOK, *arguments], cwd=book, stdin=theirs, stdout=theirs, stderr=theirs
-    ) as process:
-        os.close(theirs)
-        os.write(ours, f"{reply}\n".encode())
-        shown = b""
-        while True:
-            try:
-                shown += os.read(ours, 1024)
-            except OSError:  # the terminal's other side is closed
-                break
-    os.close(ours)
-    return process.returncode, shown.decode()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -226,7 +226,8 @@ MISTAKES = {
         RUN, "queries.campaign_daily", "expected", catalogue("queries.campaign_daily.schema_version", "9")
     ),
     "unknown column type": Mistake(
-        RUN, "'money' is not one of", "bigint", catalogue(f"{CONTRACT}.columns.metrics_clicks.type", "money")
+        RUN, "type 'money' is not valid", "bigint",
+        catalogue(f"{CONTRACT}.columns.metrics_clicks.type", "money"),
     ),
     "primary key of no column": Mistake(
         RUN, "primary_key 'nope' is not valid", "a column of the contract",

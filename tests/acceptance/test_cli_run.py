@@ -1,4 +1,4 @@
-"""`sealbook run`: the whole way in one command, and how it goes on after a kill; `sealbook runs cancel`."""
+"""`sealbook run`: the whole way in one command, and how it goes on after a kill; `sealbook state cancel`."""
 
 from __future__ import annotations
 
@@ -173,13 +173,13 @@ def test_a_run_is_cancelled_on_purpose(tmp_path: Path) -> None:
     run_id = RunId(sealed[0]["run_id"])
     assert status_of(book, run_id) == "RUNNING"
 
-    cancelled = run("runs", "cancel", run_id, "--reason", "wrong week", "--actor", "ann", cwd=book)
+    cancelled = run("state", "cancel", run_id, "--reason", "wrong week", "--actor", "ann", cwd=book)
 
     assert (cancelled.code, cancelled.out) == (0, "")
     assert "4 partitions will not be done" in cancelled.said
     assert status_of(book, run_id) == "CANCELLED"
     assert "stopped by ann: wrong week" in run("runs", cwd=book).out
-    again = run("runs", "cancel", run_id, "--reason", "wrong week", cwd=book)
+    again = run("state", "cancel", run_id, "--reason", "wrong week", cwd=book)
     assert again.code == 1
     assert "has ended already" in again.said
     assert run("run", *DAYS, "--run-id", run_id, cwd=book).code == 1

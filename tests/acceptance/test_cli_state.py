@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -66,11 +67,22 @@ def keys_in(ran: Ran) -> list[str]:
     ]
 
 
-def test_json_has_the_fields_of_the_contract_and_nothing_else(folder: Path) -> None:
+def test_json_has_the_fields_of_the_contract_and_the_schedule_of_what_is_open(folder: Path) -> None:
     ran = run_process("state", "inspect", "--format", "json", cwd=folder)
     assert ran.code == 0
-    assert all(list(row) == STATE_FIELDS for row in ran.json)
-    row = next(row for row in ran.json if row["query_name"] == "ad_group_daily")
+    found = ran.json
+    row = next(row for row in found if row["query_name"] == "ad_group_daily")
+    schedule = row["schedule"]
+    opened = [row.pop("schedule", None) is not None for row in found]
+    assert opened.count(True) == 2, "what was rejected, and what is accepted since and waits to be loaded"
+    assert all(list(row) == STATE_FIELDS for row in found)
+    assert list(schedule) == [
+        "prospect", "lane", "kind", "next_run_at", "why", "tries", "failing_since", "cause", "error",
+        "run_id", "stop", "since", "until", "by", "plan_id",
+    ]  # fmt: skip
+    assert (schedule["lane"], schedule["kind"], schedule["cause"]) == ("retry", "fetch", "rejected")
+    assert schedule["why"] == "1 failure in a row, the last rejected"
+    assert schedule["next_run_at"] > row["updated_at"]
     assert row["updated_at"].endswith("Z")
     assert {**row, "updated_at": None} == {
         "source": "google_ads",
@@ -162,6 +174,7 @@ def test_a_table_that_is_piped_is_plain_and_complete(folder: Path) -> None:
     heading, failed, accepted = ran.out.splitlines()
     assert heading.split()[:4] == ["partition", "status", "attempts", "records"]
     assert failed.startswith(f"{REJECTED}  failed")
+    assert re.search(r"  retry (\d\d-\d\d \d\d:\d\d|now)  ", failed), "when it is tried again"
     assert failed.endswith("primary_key: 12 rows")
     assert accepted.split()[:6] == [str(ACCEPTED[0]), "success", "3", "1200", "1", RUNS[2]]
     assert "\x1b" not in ran.out + ran.err

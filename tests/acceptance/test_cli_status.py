@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,11 +14,12 @@ import yaml
 
 import sealbook
 from sealbook.ledger import open_ledger
+from sealbook.ledger.schedule.pauses import Scope
 from sealbook.model import RunEvent
 from sealbook.model.failures import ErrorClass
 from sealbook.model.partition_events import PartitionFailed, Stage
 from sealbook.model.selection import Selection
-from tests.support.cli import Ran, run, run_process
+from tests.support.cli import SEALBOOK, Ran, run, run_process
 from tests.support.commands import check_command
 from tests.support.ledger import run_id
 from tests.support.statuses import QUERIES, accepted, days, judge, key, rejected, write_status_book
@@ -157,7 +161,7 @@ def test_the_board_as_json_is_one_object_whose_counts_add_up(book: Path) -> None
     board = run_process("status", "--format", "json", cwd=book).json
     assert list(board) == [
         "now", "queries", "total", "displays", "availabilities", "stale_reasons",
-        "runs", "changes", "grid", "lag",
+        "runs", "schedule", "changes", "grid", "lag",
     ]  # fmt: skip
     assert [each["query_name"] for each in board["queries"]] == list(QUERIES)
     assert board["total"]["due"] == sum(each["due"] for each in board["queries"]) == 63
@@ -288,3 +292,63 @@ def test_books_of_other_tenants_see_nothing_of_it(book: Path, tmp_path: Path) ->
     assert "There is no run yet." in ran.out
     assert "nothing published has changed" in ran.out
     assert show(tmp_path, "--failed").said == "There is none. "
+
+
+@pytest.fixture
+def paused(book: Path) -> Iterator[Path]:
+    """The book while a customer of it, and a source of another tenant, are paused."""
+    scopes = {Scope("demo", "b"): "the client asked \x1b[31m", Scope("others"): "not ours"}
+    with sealbook.open(book) as opened:
+        for scope, reason in scopes.items():
+            opened.ledger.pauses.pause(scope, actor="ann", reason=reason)
+    yield book
+    with sealbook.open(book) as opened:
+        for scope in scopes:
+            opened.ledger.pauses.resume(scope, actor="ann", reason="enough")
+
+
+def test_what_is_planned_next_is_listed(book: Path) -> None:
+    """R-CTL-2: the next try of what failed."""
+    [failed] = run_process("status", str(FAILED), "--format", "json", cwd=book).json
+    assert (failed["schedule"]["lane"], failed["schedule"]["tries"]) == ("retry", 1)
+    assert failed["schedule"]["next_run_at"] > failed["last_attempt_at"]
+    [missing] = run_process("status", str(MISSING), "--format", "json", cwd=book).json
+    assert missing["schedule"] is None
+    assert "next (UTC)" in run_process("status", "--failed", cwd=book).out
+
+
+def test_the_board_says_what_is_open_and_what_is_paused(paused: Path) -> None:
+    """R-CTL-7: by whom and why; of this book alone."""
+    board = run_process("status", "--format", "json", cwd=paused).json["schedule"]
+    assert [(each["scope"], each["actor"], each["cause"]) for each in board["pauses"]] == [
+        ("demo/b/*", "ann", "operator")
+    ]
+    assert sum(board["lanes"]["retry"].values()) > 0
+    text = run_process("status", cwd=paused).out
+    assert re.search(r"^open work: \d+ (ready|waiting)", text, re.MULTILINE)
+    assert r"paused: demo/b/*, by ann (operator): the client asked \x1b[31m" in text
+
+
+def test_sweep_and_export_say_in_json_what_they_did(book: Path, tmp_path: Path) -> None:
+    swept = run_process("status", "sweep", "--format", "json", cwd=book).json
+    assert list(swept) == ["changed"]
+    exported = run_process("status", "export", str(tmp_path), "--format", "json", cwd=book).json
+    assert exported == {"path": str(tmp_path / "partition_status.parquet"), "partitions": 63}
+
+
+@pytest.mark.parametrize(
+    "command", [("status",), ("state", "inspect"), ("state", "inspect", "--format", "json"), ("--help",)]
+)
+def test_a_reader_that_stops_reading_is_no_failure_of_the_command(
+    book: Path, command: tuple[str, ...]
+) -> None:
+    """As `sealbook … | head` does: it ends as if by SIGPIPE, and says nothing."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ran = subprocess.run(
+            [SEALBOOK, *command], cwd=book, stdout=writer, stderr=subprocess.PIPE, timeout=60
+        )
+    finally:
+        os.close(writer)
+    assert (ran.returncode, ran.stderr) == (141, b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from sealbook.model.expectations import Expectations
 from sealbook.model.explanation import Explanation, Problem, Reading
 from sealbook.model.failures import ErrorClass
 from sealbook.model.freshness import Freshness
+from sealbook.model.outlook import Prospect
 from sealbook.model.partition_events import PartitionCancelled, PartitionFailed, PartitionSealed, Stage
 from sealbook.model.staleness import CodeInForce
 from sealbook.model.universe import Account, Asset, AssetName, Universe, Upstream
@@ -69,7 +71,8 @@ class Told:
         in_force = {} if self.code is None else {REPORT: self.code}
         expectations = Expectations(Universe(assets, accounts, self.first_known), self.clock.now, in_force)
         found = explain(self.ledger.reader, self.archive, expectations, key)
-        for way in (*found.history.ways, *(way for each in found.problems for way in each.ways)):
+        following = () if found.following is None else found.following.ways
+        for way in (*following, *found.history.ways, *(way for each in found.problems for way in each.ways)):
             check_command(way.command)
         line = self.ledger.reader.statuses.line(key, expectations)
         stale = [each.kind for each in found.problems if each.kind.isupper()]
@@ -128,6 +131,57 @@ def test_nobody_ever_touched_it(told: Told) -> None:
     assert (found.history.runs, found.history.ways) == (0, ())
 
 
+def test_what_the_schedule_has_planned_comes_next(told: Told) -> None:
+    """R-CTL-2: when it is tried again, and why then."""
+    for run in (1, 2, 3):
+        told.fail(run)
+    found = told.explain()
+    assert found.following is not None
+    assert found.following.at is not None
+    when = f"{found.following.at:%Y-%m-%d %H:%M} UTC"
+    assert found.following.text == (
+        f"From {when} on a control loop fetches it, in lane retry: 3 failures in a row, the last transient."
+    )
+    assert found.outlook is not None
+    assert (found.outlook.prospect, found.outlook.next_run_at) == (Prospect.WAITING, found.following.at)
+
+
+def test_what_the_next_round_plans_comes_next(told: Told) -> None:
+    """R-PST-8: what is due and has no work gets some, and so does what is accepted and not loaded."""
+    assert _next(told) == f"{ROUND} a fetch: it is due, and consumers get nothing."
+    told.ledger.judge([accept(KEY, 1)])
+    assert _next(told) == f"{ROUND} its loading: run {run_id(1)} is accepted."
+    load(told.ledger)
+    assert _next(told) == "Nothing by itself: its query has no due points."
+    told.freshness = Freshness((timedelta(hours=1), timedelta(days=2)))
+    told.clock.now += timedelta(days=3)
+    assert _next(told) == f"{ROUND} another fetch: it is due again since 2026-01-04 00:00 UTC."
+
+
+ROUND = "The next round of a control loop (`sealbook control tick`) plans"
+
+
+def _next(told: Told) -> str:
+    found = told.explain()
+    assert found.following is not None
+    return found.following.text
+
+
+def test_a_customer_that_is_not_configured_any_more(told: Told) -> None:
+    """R-PST-6: what is known of it is told, and that nothing more comes; one who never was may be a typo."""
+    gone = replace(KEY, customer_id="gone")
+    told.publish(gone)
+    found = told.explain(gone)
+    assert found.standing.reading is Reading.READABLE
+    assert found.following is not None
+    assert (
+        found.following.text == "Nothing: it is not expected any more, as demo has no customer gone, but a."
+    )
+    found = told.explain(replace(KEY, customer_id="A"))
+    assert (found.standing.reading, found.following) == (Reading.NOT_EXPECTED, None)
+    assert found.standing.text == "Nothing is expected here: demo has no customer A, but a."
+
+
 def test_it_is_past_its_deadline(told: Told) -> None:
     told.freshness = Freshness((timedelta(hours=1),))
     told.clock.now += timedelta(hours=2)
@@ -146,9 +200,9 @@ def test_it_is_not_due(told: Told) -> None:
 @pytest.mark.parametrize(
     ("key", "why"),
     [
-        ("other/a/report/2026-01-01", "no source other is configured"),
-        ("demo/a/other/2026-01-01", "demo has no query other"),
-        ("demo/b/report/2026-01-01", "demo has no customer b"),
+        ("other/a/report/2026-01-01", "no source other is configured, but demo"),
+        ("demo/a/other/2026-01-01", "demo has no query other, but clicks, daily, report"),
+        ("demo/b/report/2026-01-01", "demo has no customer b, but a"),
         ("demo/a/report/2025-12-31", "the first day that is known of demo/report is 2026-01-01"),
         ("demo/a/report/2026-01-05", "the last day of customer a is 2026-01-04"),
     ],

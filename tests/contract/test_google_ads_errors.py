@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealbook.errors import Permanent, QuotaExceeded, SealbookError, Transient
+from sealbook.errors import Permanent, QuotaExceeded, QuotaScope, SealbookError, Transient
 from sealbook.extract.retry import RetryPolicy, with_retries
 from sealbook.extract.source import Source, load_source
 from tests.support.google_ads import (
@@ -162,6 +162,28 @@ def test_the_wait_that_the_server_asks_for_is_handed_on(
     caught = failure_of(google_ads_server, failure)
     assert isinstance(caught, Transient)
     assert caught.retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("details", "scope"),
+    [
+        ([{"rate_scope": "DEVELOPER"}], QuotaScope.SOURCE),
+        ([{"rate_scope": "ACCOUNT"}], QuotaScope.ACCOUNT),
+        ([{"rate_scope": "ACCOUNT"}, {"rate_scope": "DEVELOPER"}], QuotaScope.SOURCE),
+        ([{"rate_scope": "UNKNOWN"}], QuotaScope.ACCOUNT),
+        ([{}], QuotaScope.ACCOUNT),
+        ([], QuotaScope.ACCOUNT),
+    ],
+    ids=str,
+)
+def test_a_quota_of_the_developer_token_is_that_of_the_whole_source(
+    google_ads_server: GoogleAdsServer, details: list[Mapping[str, str]], scope: QuotaScope
+) -> None:
+    """R-CTL-7: it pauses just its scope, the account or the source."""
+    errors = [error("quota_error", "RESOURCE_EXHAUSTED", quota_error_details=each) for each in details]
+    caught = failure_of(google_ads_server, Failure("RESOURCE_EXHAUSTED", errors))
+    assert isinstance(caught, QuotaExceeded)
+    assert caught.scope is scope
 
 
 @pytest.mark.parametrize(

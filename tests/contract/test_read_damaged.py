@@ -10,7 +10,7 @@ import pytest
 
 from sealbook.book import Book
 from sealbook.errors import Corrupt
-from sealbook.model.contract import ColumnType
+from sealbook.model.column_types import ColumnType
 from sealbook.model.publication import FIRST_FORMAT, Published
 from sealbook.model.selection import Selection
 from sealbook.read.table import BlockReader
@@ -80,7 +80,7 @@ def test_the_first_format_says_nothing_in_its_footer(tmp_path: Path) -> None:
         size = (Path(warehouse) / path).stat().st_size
         # Under the name that it had then.
         (Path(warehouse) / path).rename(Path(warehouse) / published.location / "part-00000.parquet")
-        reader = BlockReader(PartFiles(warehouse), {"id": ColumnType.BIGINT})
+        reader = BlockReader(PartFiles(warehouse), {"id": ColumnType.BIGINT}, {})
         old = published._replace(format=FIRST_FORMAT, bytes=size)
         assert sum(each.num_rows for each in reader.rows(old)) == 10
         with pytest.raises(Corrupt, match=f"it has {size:,} bytes, not {size + 1:,}"):

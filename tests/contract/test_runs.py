@@ -11,6 +11,7 @@ from ulid import ULID
 
 from sealbook.errors import IllegalMove, InvalidInput, NotFound
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.states.audit import Action
 from sealbook.model import PartitionKey, RunEvent, RunId, RunStatus, StepStatus, Verdict
 from sealbook.model.failures import ErrorClass
 from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage, read_fact
@@ -231,7 +232,12 @@ def test_a_run_that_is_stopped_on_purpose_is_cancelled(ledger: Ledger) -> None:
     run = extracted(ledger)
     ledger.judge([accept(A, run)])
     load(ledger)
-    assert ledger.runs.cancel_run(run, actor="ann", reason="no longer wanted") == 1
+    assert ledger.runs.cancel_run(run, actor="ann", reason="no longer wanted", dry_run=True) == [B]
+    assert ledger.run_store.project_snapshot(run).status is RunStatus.RUNNING
+    assert ledger.runs.cancel_run(run, actor="ann", reason="no longer wanted") == [B]
+    [logged] = ledger.reader.override_log.entries()
+    assert (logged.action, logged.actor, logged.reason) == (Action.CANCEL, "ann", "no longer wanted")
+    assert (logged.keys, logged.run_id) == ((B,), run)
     snapshot = ledger.run_store.project_snapshot(run)
     assert (snapshot.status, snapshot.error) == (RunStatus.CANCELLED, "stopped by ann: no longer wanted")
     assert snapshot.counters.partitions_cancelled == 1

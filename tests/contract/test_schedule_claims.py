@@ -9,13 +9,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import func, select
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.schedule.pauses import PauseCause, Scope, add_pause, remove_pauses
 from sealbook.ledger.schedule.scheduler import Terms
-from sealbook.model.claims import Waiting
+from sealbook.ledger.schedule.tables import spending
+from sealbook.model.claims import Lease, Waiting
 from sealbook.model.retry import Stop
+from sealbook.model.selection import Selection
 from sealbook.model.work import Lane, WorkKind
 from tests.support.schedule import NOW, SetClock, key_of, open_work, work_in, work_of
 
@@ -153,6 +156,19 @@ def test_a_lease_that_ran_out_is_taken_over_under_a_higher_fence(ledger: Ledger,
     assert ledger.scheduler.heartbeat("bob", second.fences, MINUTE) == {claim.key}
 
 
+def test_a_lease_is_told_of_until_it_runs_out(ledger: Ledger, clock: SetClock) -> None:
+    """R-CTL-4: whoever works by hand asks who is at it."""
+    schedule = ledger.reader.schedule
+    one, two = key_of("a"), key_of("b")
+    open_work(ledger, [work_of(one), work_of(two), work_of(key_of("c"), ready_at=NOW + timedelta(days=1))])
+    assert schedule.held() == []
+    claims = ledger.scheduler.claim("ann", TERMS, limit=9)
+    assert schedule.held() == [Lease(key, "ann", NOW, claims.expires_at) for key in (one, two)]
+    assert [each.key for each in schedule.held(Selection(customers="b"))] == [two]
+    clock.now = claims.expires_at
+    assert schedule.held() == []
+
+
 def test_a_fence_rises_though_the_row_was_gone(ledger: Ledger, clock: SetClock) -> None:
     """R-CTL-4: an old holder does not get in by the door of work that was opened anew."""
     open_work(ledger, [work_of(key_of("a"))])
@@ -202,6 +218,18 @@ def test_a_budget_is_reserved_and_settled(ledger: Ledger, clock: SetClock) -> No
     assert len(ledger.scheduler.claim("cy", terms, limit=9)) == 3, "what bob reserved ran out, and is spent"
     ledger.scheduler.settle({reservation.id: 0})
     assert len(ledger.scheduler.claim("cy", terms, limit=9)) == 0, "an id is never used again"
+
+
+def test_what_was_spent_is_forgotten_after_a_month(ledger: Ledger, clock: SetClock) -> None:
+    """However long a loop works, and though no worker of it is ever lost, its spending takes no more room."""
+    terms = Terms(["demo"], budgets={"demo": 20}, **ALL_FRESH)
+    open_work(ledger, [work_of(key_of("a", day)) for day in range(40)])
+    for _ in range(40):
+        [reservation] = ledger.scheduler.claim("ann", terms, limit=1).reservations
+        ledger.scheduler.settle({reservation.id: 1})
+        clock.move(hours=24)
+    with ledger._database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(spending)).scalar_one() == 32
 
 
 def test_what_a_dead_worker_had_reserved_is_spent(ledger: Ledger, clock: SetClock) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from sealbook.errors import QuotaScope
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.schedule.scheduler import Terms
 from sealbook.ledger.work.rows import OpenWork
@@ -45,15 +47,18 @@ def failed(
     *,
     stage: Stage = Stage.EXTRACT,
     retry_after: float | None = None,
+    scope: QuotaScope | None = None,
+    key: PartitionKey = KEY,
 ) -> PartitionFailed:
     return PartitionFailed(
-        key=KEY,
+        key=key,
         run_id=run_id(run),
         attempt="1",
         failed_stage=stage,
         error_class=error_class,
         error="no answer",
         retry_after=retry_after,
+        quota_scope=scope,
     )
 
 
@@ -126,6 +131,31 @@ def test_a_quota_costs_no_attempt_and_pauses_its_account_alone(ledger: Ledger, c
     assert len(ledger.scheduler.claim("ann", TERMS, limit=9)) == 0, "the other day is of the same account"
     clock.move(seconds=601)
     assert {claim.key for claim in ledger.scheduler.claim("ann", TERMS, limit=9)} == {KEY, OTHER}
+
+
+def test_a_quota_that_the_source_shares_pauses_all_of_it_and_no_other(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    """R-CTL-7: just its scope, the account or the source."""
+    stranger, elsewhere = replace(KEY, customer_id="9999999999"), replace(KEY, source="other")
+    terms = Terms(["google_ads", "other"])
+    open_work(ledger, [work_of(KEY), work_of(stranger), work_of(elsewhere)])
+    ledger.runs.tell([failed(1, ErrorClass.QUOTA, retry_after=600, scope=QuotaScope.SOURCE)])
+    assert [claim.key for claim in ledger.scheduler.claim("ann", terms, limit=9)] == [elsewhere]
+    clock.move(seconds=601)
+    claimed = {claim.key for claim in ledger.scheduler.claim("bob", terms, limit=9)}
+    assert claimed >= {KEY, stranger}
+
+
+def test_a_quota_with_less_of_a_wait_does_not_cut_a_pause_short(ledger: Ledger, clock: SetClock) -> None:
+    """R-CTL-7: until the time that the server named, also for whom it answered by then."""
+    ledger.runs.tell([failed(1, ErrorClass.QUOTA, retry_after=600)])
+    ledger.runs.tell([failed(1, ErrorClass.QUOTA, retry_after=20, key=OTHER)])
+    [pause] = ledger.reader.schedule.pauses()
+    assert pause.until == clock.now + timedelta(seconds=600)
+    ledger.runs.tell([failed(2, ErrorClass.QUOTA, retry_after=900, key=OTHER)])
+    [pause] = ledger.reader.schedule.pauses()
+    assert pause.until == clock.now + timedelta(seconds=900)
 
 
 def test_the_way_of_a_partition_under_a_claim(ledger: Ledger) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -16,6 +16,7 @@ from sealbook.ledger.schedule.pauses import Scope
 from sealbook.ledger.schedule.scheduler import Terms
 from sealbook.model import PartitionKey
 from sealbook.model.claims import Claims, Waiting
+from sealbook.model.retry import Jitter, Retries, RetryPolicies
 from sealbook.model.work import Lane, WorkKind
 from tests.support.ledger import accept
 from tests.support.schedule import NOW, SetClock, key_of, open_work, work_in, work_of
@@ -25,6 +26,8 @@ HOLDERS = ("ann", "bob", "cy")
 LEASE = timedelta(minutes=10)
 BUDGET = 6
 DAY = timedelta(hours=24)
+WAIT = timedelta(minutes=4)
+RETRIES = Retries((WAIT,), Jitter.NONE, max_attempts=None)
 TERMS = Terms(["demo"], budgets={"demo": BUDGET}, expected={("demo", lane): 0 for lane in Lane})
 WHO: dict[str, Any] = {"actor": "ann", "reason": "so"}
 
@@ -38,6 +41,18 @@ class Item:
     holder: str | None = None
     fence: int | None = None
     until: datetime = NOW
+    tries: int = 0
+
+    def lapse(self, now: datetime) -> None:
+        """Its holder is gone: somebody takes over at once the first time, and after a wait from then on."""
+        self.holder = self.fence = None
+        if self.tries:
+            self.ready_at = now + WAIT
+        self.tries += 1
+
+    def is_to_load(self, now: datetime) -> None:
+        """It was accepted: that asks no source, and is new work."""
+        self.asks, self.ready_at, self.tries = False, now, 0
 
 
 @dataclass
@@ -56,7 +71,7 @@ class ScheduleMachine(RuleBasedStateMachine):
     def __init__(self, url: str) -> None:
         super().__init__()
         self.clock = SetClock()
-        self.ledger = open_ledger(url, clock=self.clock)
+        self.ledger = open_ledger(url, clock=self.clock, retries=RetryPolicies(RETRIES))
         self.items: dict[PartitionKey, Item] = {}
         self.paused: set[str] = set()
         self.spending: dict[int, Spent] = {}
@@ -93,11 +108,12 @@ class ScheduleMachine(RuleBasedStateMachine):
     def claim(self, holder: str, limit: int) -> None:
         now = self.clock.now
         for item in self.items.values():
-            if item.until < now:
-                item.holder = item.fence = None
+            if item.holder is not None and item.until < now:
+                item.lapse(now)
+        latest = self.latest()
         for spent in self.spending.values():
             if spent.spent_at is None and spent.until < now:
-                spent.spent_at = spent.until
+                spent.spent_at = max(spent.until, latest)
         ready = {
             key: item
             for key, item in self.items.items()
@@ -139,6 +155,11 @@ class ScheduleMachine(RuleBasedStateMachine):
             if spent.spent_at is None or _bucket(spent.spent_at) + DAY + timedelta(minutes=5) > now
         )
 
+    def latest(self) -> datetime:
+        """Return when something was last spent: nothing is spent before that."""
+        times = [_bucket(each.spent_at) for each in self.spending.values() if each.spent_at and each.requests]
+        return max(times, default=datetime.min.replace(tzinfo=UTC))
+
     def held(self, fences: dict[PartitionKey, int]) -> set[PartitionKey]:
         return {key for key, fence in fences.items() if key in self.items and self.items[key].fence == fence}
 
@@ -147,12 +168,12 @@ class ScheduleMachine(RuleBasedStateMachine):
         if self.old:
             fences = data.draw(st.sampled_from(self.old))
             holder = data.draw(st.sampled_from(HOLDERS))
-            held = self.held(fences)
-            assert self.ledger.scheduler.heartbeat(holder, fences, LEASE) == held
+            held = {key for key in self.held(fences) if self.items[key].until >= self.clock.now}
+            assert self.ledger.scheduler.heartbeat(holder, fences, LEASE) == held, "what ran out is lost"
             for key in held:
                 self.items[key].until = self.clock.now + LEASE
             for spent in self.spending.values():
-                if spent.holder == holder and spent.spent_at is None:
+                if spent.holder == holder and spent.spent_at is None and spent.until >= self.clock.now:
                     spent.until = self.clock.now + LEASE
 
     @rule(data=st.data())
@@ -175,7 +196,7 @@ class ScheduleMachine(RuleBasedStateMachine):
             assert {state.key for state in judged.states} == held
             assert set(judged.lost) == fences.keys() - held
             for key in held:
-                self.items[key].asks = False  # it is to be loaded now
+                self.items[key].is_to_load(self.clock.now)
 
     @rule(data=st.data(), spent=st.integers(0, 3))
     def settle(self, data: st.DataObject, spent: int) -> None:
@@ -186,7 +207,7 @@ class ScheduleMachine(RuleBasedStateMachine):
             for requests in (made, 99):  # what is settled already stays so
                 self.ledger.scheduler.settle({number: requests})
             if found.spent_at is None:
-                found.requests, found.spent_at = made, self.clock.now
+                found.requests, found.spent_at = made, max(self.clock.now, self.latest())
 
     @invariant()
     def rows_agree(self) -> None:

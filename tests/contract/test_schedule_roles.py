@@ -14,15 +14,19 @@ from sealbook.model.failures import ErrorClass
 from sealbook.model.partition_events import PartitionFailed, Stage
 from sealbook.model.plans import PlanKind, PlanRequest
 from sealbook.model.selection import Selection
+from sealbook.model.universe import Span
 from tests.contract.test_ledger_roles import WHO, Granted, granted
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import staged
-from tests.support.schedule import open_work, work_in, work_of
+from tests.support.schedule import DAY, open_work, work_in, work_of
 
 __all__ = ["granted"]
 
 TERMS = Terms(["google_ads"], budgets={"google_ads": 1_000})
 RETRY = PlanRequest(PlanKind.RETRY, Selection(keys=[OTHER]))
+BACKFILL = PlanRequest(
+    PlanKind.BACKFILL, spans=(Span("google_ads", "1234567890", "campaign_daily", DAY, DAY),)
+)
 CALLS: dict[str, Callable[[Ledger], object]] = {
     "claim": lambda ledger: ledger.scheduler.claim("x", TERMS, limit=1),
     "plan": lambda ledger: ledger.plans.preview(RETRY, **WHO),
@@ -47,8 +51,10 @@ def test_control_does_all_of_it(granted: Granted) -> None:
     with open_ledger(granted.url_as("control")) as control:
         for call in CALLS.values():
             call(control)
-        plan, _ = control.plans.preview(RETRY, **WHO)
+        control.plans.carry_out(control.plans.preview(RETRY, **WHO).plan.id)
+        plan = control.plans.preview(BACKFILL, **WHO).plan
         control.plans.carry_out(plan.id)
+        control.plans.retry_failed(plan.id, **WHO)
         control.plans.pause(plan.id, **WHO)
         control.plans.resume(plan.id, **WHO)
         control.plans.cancel(plan.id, **WHO)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from sealbook.book import Book
 from sealbook.errors import ConfigError, IllegalMove, InvalidInput
 from sealbook.extract.extraction import Extraction
 from sealbook.extract.sources.demo import demo_configuration
+from sealbook.ledger.schedule.pauses import PauseCause, Scope
 from sealbook.model import PartitionKey, RunStatus, StepStatus
 from sealbook.model.partition_events import PartitionFailed, Stage, read_fact
 from sealbook.model.publication import CoverageKind
@@ -32,7 +34,7 @@ BAD = PartitionKey("demo", "c2", "campaign_daily", date(2026, 1, 1))
 ABSENT = PartitionKey("demo", "c3", "campaign_daily", date(2026, 1, 2))
 FAULTS: list[dict[str, Any]] = [
     {"kind": "malformed", "customers": ["c2"], "dates": [BAD.logical_date.isoformat()]},
-    {"kind": "quota", "customers": ["c3"], "dates": [ABSENT.logical_date.isoformat()], "retry_after": 900},
+    {"kind": "quota", "customers": ["c3"], "dates": [ABSENT.logical_date.isoformat()]},
 ]
 
 
@@ -82,7 +84,7 @@ def test_the_whole_way_in_one_call(book: Book) -> None:
     )
     [failure] = [read_fact(each) for each in book.ledger.reader.partition_log.events(ABSENT)]
     assert isinstance(failure, PartitionFailed)
-    assert (failure.failed_stage, failure.error_class, failure.retry_after) == (Stage.EXTRACT, "quota", 900.0)
+    assert (failure.failed_stage, failure.error_class) == (Stage.EXTRACT, "quota")
     assert list(verify_ledger(book.ledger.reader)) == []
     contracts = book.ledger.reader.contracts
     [in_force] = [each for each in contracts.history("demo") if each.query_name == "campaign_daily"]
@@ -91,6 +93,28 @@ def test_the_whole_way_in_one_call(book: Book) -> None:
         contract == book.settings.sources["demo"].queries["campaign_daily"].contracts[in_force.schema_version]
     )
     assert contract.hash == in_force.hash
+
+
+@pytest.mark.parametrize(
+    ("scope", "pausing"),
+    [("source", {Scope("demo")}), ("account", {Scope("demo", "c1"), Scope("demo", "c2")})],
+)
+def test_a_quota_pauses_its_scope_until_the_time_that_the_source_names(
+    folder: Path, spark: SparkSession, scope: str, pausing: set[Scope]
+) -> None:
+    """R-CTL-7: from a task of Spark into the schedule."""
+    del spark  # the session that the book finds
+    fault = {"kind": "quota", "customers": ["c1", "c2"], "retry_after": 900, "scope": scope}
+    (folder / "sealbook.yaml").write_text(yaml.safe_dump(settings([fault])))
+    with sealbook.open(folder) as book:
+        book.run(replace(DAYS, customers=("c1", "c2")))
+        pauses = book.ledger.reader.schedule.pauses()
+        now = book.ledger.reader.now()
+    assert {pause.scope for pause in pauses} == pausing
+    assert {pause.cause for pause in pauses} == {PauseCause.QUOTA}
+    for pause in pauses:
+        assert pause.until is not None
+        assert timedelta(seconds=600) < pause.until - now <= timedelta(seconds=900)
 
 
 def test_what_was_sealed_is_handed_on_without_a_listing(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:

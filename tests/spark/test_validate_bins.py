@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from sealbook.ledger import open_ledger
 from sealbook.model import PartitionKey, RunId, Verdict
-from sealbook.model.contract import Column, ColumnType, Contract
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column, Contract
 from sealbook.model.selection import Selection
 from sealbook.validate import names
 from sealbook.validate.bins import Binning

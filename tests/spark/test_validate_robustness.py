@@ -21,10 +21,11 @@ from sealbook.rows.line_check import CheckedLine, LineCheck
 from sealbook.rows.problems import Defect
 from sealbook.rows.units import Unit
 from sealbook.spark.raw_rows import Reader
-from sealbook.validate import Judged, NotJudged, judging
+from sealbook.validate import judging
 from sealbook.validate.bins import Binning
 from sealbook.validate.findings import Content, Evidence, Report
 from sealbook.validate.inspection import FINDING, ORDINAL, Inspection
+from sealbook.validate.results import Judged, NotJudged
 from tests.support.deadly import DeadlyRaw
 from tests.support.gates import Gate
 from tests.support.validation import CONTRACT, RUN, Bench, key, new_validator, payload_file, rows

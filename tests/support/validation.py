@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from sealbook.ledger import Ledger
 from sealbook.model import Check, PartitionKey, RunId, Severity, Verdict
-from sealbook.model.contract import Column, ColumnType, Contract, Query, RowCount, Rule
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column, Contract, Query, RowCount, Rule
 from sealbook.model.selection import Selection
 from sealbook.raw import RawReader, RawStore
 from sealbook.raw.layout import RunPaths
-from sealbook.validate import Judged, NotJudged, ValidatePlan, Validator, Which
+from sealbook.validate.plan import ValidatePlan, Which
+from sealbook.validate.results import Judged, NotJudged
+from sealbook.validate.validator import Validator
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

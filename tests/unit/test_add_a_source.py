@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -29,7 +31,7 @@ def blocks(language: str) -> list[str]:
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The package of the page, installed for one test: its module, and its entry point."""
-    (module,) = blocks("python")
+    module, _ = blocks("python")
     (project,) = blocks("toml")
     name = module.split("\n")[0].removeprefix("# ")
     entries = tomllib.loads(project)["project"]["entry-points"]
@@ -74,6 +76,22 @@ def exports(tmp_path: Path) -> Path:
 @pytest.fixture
 def source(exports: Path, settings: SourceSettings, installed: None) -> Source:  # noqa: ARG001
     return load_source(settings.name, settings.options)
+
+
+def test_the_test_of_the_page_passes_and_can_fail(installed: None, tmp_path: Path) -> None:  # noqa: ARG001
+    """In a process of its own, as its author runs it; then with a source that classes a failure wrongly."""
+    _, tests = blocks("python")
+    (tmp_path / "test_csv_folder.py").write_text(tests)
+    assert run_pytest(tmp_path) == 0
+    module = tmp_path / "csv_folder.py"
+    module.write_text(module.read_text().replace("Permanent(", "Transient("))
+    assert run_pytest(tmp_path) == 1
+
+
+def run_pytest(folder: Path) -> int:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_csv_folder.py"]
+    there = {**os.environ, "PYTHONPATH": "."}
+    return subprocess.run(command, cwd=folder, capture_output=True, env=there).returncode
 
 
 def key(customer_id: str, day: date) -> PartitionKey:

@@ -6,7 +6,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from sealbook.model.contract import Column, ColumnType
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column
 from sealbook.rows.blocks import Block, Part
 from sealbook.rows.offending import EXTRA_COLUMNS, JSON, REQUIRED, TYPES, OffendingLines
 from sealbook.rows.parser import RowParser

@@ -7,7 +7,8 @@ from itertools import accumulate
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sealbook.model.contract import Column, ColumnType
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column
 from sealbook.rows.blocks import Part
 from sealbook.rows.line_check import MOST_NESTING, LineCheck
 from sealbook.rows.offending import OffendingLines

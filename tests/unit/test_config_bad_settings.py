@@ -154,7 +154,7 @@ POLICIES: list[tuple[str, object, str]] = [
     ("due", [], "due () is not valid: expected at least one point"),
     ("due", ["3d", "6h"], "due points are not in ascending order"),
     ("due", ["6h", "360m"], "due points are not in ascending order"),
-    ("due[0]", "6", "due '6' is not valid: expected a number of days, hours or minutes"),
+    ("due[0]", "6", "due '6' is not valid: expected a number of days, hours, minutes or seconds"),
     ("due[0]", "-6h", "due '-6h' is not valid"),
     ("due[0]", 6, "expected `str`, got `int`"),
     ("max_lag", "soon", "max_lag 'soon' is not valid"),
@@ -211,7 +211,7 @@ def test_the_line_and_the_fields_there_are(tmp_path: Path) -> None:
     text = "ledger: sqlite:///x.db\n\nspark:\n  master: local\n  # a typo:\n  confg: {}\n"
     error = refused(write_book(tmp_path, text))
     assert str(error) == f"{tmp_path}/sealbook.yaml: spark.confg: there is no such field (line 6)"
-    assert error.remedy == "The fields here are: master, config, class_archive."
+    assert error.remedy == "The fields here are: master, config, class_archive, ship_packages."
 
 
 def test_the_line_of_a_list_item(tmp_path: Path) -> None:

@@ -67,11 +67,11 @@ IN_SOURCE = f"sources.{SOURCE}"
 FIELDS: list[tuple[str, object, str, str]] = [
     ("shares.fresh", 0, "shares.fresh", "expected `int` >= 1"),
     ("shares.other", 5, "shares.other", "there is no such field"),
-    ("fresh_for", "soon", "fresh_for", "a number of days, hours or minutes"),
+    ("fresh_for", "soon", "fresh_for", "a number of days, hours, minutes or seconds"),
     ("lease", "0m", "lease", "a lease lasts at least a minute"),
     ("lease", 5, "lease", "expected `str`"),
     ("retries.backoff", [], "retries.backoff", "length >= 1"),
-    ("retries.backoff", ["5m", "x"], "retries.backoff[1]", "a number of days, hours or minutes"),
+    ("retries.backoff", ["5m", "x"], "retries.backoff[1]", "a number of days, hours, minutes or seconds"),
     ("retries.backoff", ["0m"], "retries.backoff", "each above zero"),
     ("retries.jitter", "some", "retries.jitter", "'some' is not one of full, equal, none"),
     ("retries.max_attempts", 0, "retries.max_attempts", "expected `int` >= 1"),

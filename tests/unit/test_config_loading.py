@@ -17,7 +17,8 @@ import yaml
 from sealbook.config import Limits, SparkSettings, find_settings, load_settings
 from sealbook.errors import ConfigError
 from sealbook.model import Severity
-from sealbook.model.contract import Column, ColumnType, RowCount, Rule
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column, RowCount, Rule
 from sealbook.model.freshness import Freshness
 from sealbook.model.universe import Account, Asset, AssetName, Upstream
 from tests.support.books import CATALOGUE, SETTINGS, changed, write_book
@@ -31,7 +32,7 @@ def test_every_field_arrives(tmp_path: Path) -> None:
     assert settings.ledger == f"sqlite:///{tmp_path}/sealbook.db"
     assert settings.raw == f"{tmp_path}/raw"
     assert settings.warehouse == f"{tmp_path}/warehouse"
-    assert settings.spark == SparkSettings("local[2]", {"spark.driver.memory": "2g"})
+    assert settings.spark == SparkSettings("local[2]", {"spark.driver.memory": "2g"}, sources=("google_ads",))
     source = settings.sources["google_ads"]
     assert source.name == "google_ads"
     assert source.options == {"page_size": 5}

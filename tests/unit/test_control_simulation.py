@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from sealbook.control.forecast import Promise, busiest, by_day
-from sealbook.control.scenario import Materialized, Missing, Rates, Scenario, Series
+from sealbook.control.scenario import Materialized, Missing, Opened, Rates, Scenario, Series
 from sealbook.control.simulation import simulate
 from sealbook.errors import InvalidInput
-from sealbook.model.retry import Jitter, Retries, RetryPolicies
+from sealbook.model.retry import Jitter, Retries, RetryPolicies, Stop
 from sealbook.model.universe import AssetName
 from sealbook.model.work import Lane
 
@@ -73,6 +74,56 @@ def test_what_is_good_already_is_only_refreshed() -> None:
         Lane.REFRESH: 1
     }
     assert forecast.good == 1
+
+
+def opened(day: int, lane: Lane = Lane.RETRY, hours: float | None = 5, **more: Any) -> Scenario:
+    """Return a scenario of one day that work is open of, which is ready after some hours."""
+    ready_at = None if hours is None else START + timedelta(hours=hours)
+    work = Opened(0, TODAY + day, lane, ready_at, **more)
+    return replace(ONE, series=(series("a", day, day),), due={}, opened=(work,))
+
+
+def test_what_failed_before_is_tried_when_its_time_has_come_and_not_as_if_it_were_missing() -> None:
+    """R-CTL-2: with its failures so far, though the simulation has seen none of them."""
+    scenario = opened(-30, tries=2)
+    forecast = simulate(scenario)
+    assert {lane: each.attempts for lane, each in forecast.lanes.items() if each.attempts} == {Lane.RETRY: 1}
+    assert forecast.ended_at == START + timedelta(hours=5, seconds=10)
+    assert (forecast.good, forecast.early, forecast.unfinished) == (1, 0, 0)
+
+    policy = RetryPolicies(Retries(max_attempts=3, jitter=Jitter.NONE))
+    failing = replace(scenario, rates={ASSET: Rates(transient=1.0)}, retries=policy)
+    forecast = simulate(failing)
+    assert (forecast.lanes[Lane.RETRY].attempts, forecast.terminal) == (1, 1), "the third failure is the last"
+
+
+@pytest.mark.parametrize(
+    ("stop", "is_good", "ending"),
+    [
+        (Stop.MAX_ATTEMPTS, False, {"terminal": 1}),
+        (Stop.MANUAL, False, {"terminal": 1}),
+        (Stop.PERMANENT, False, {"parked": 1}),
+        (None, False, {"unfinished": 1}),
+        (Stop.PERMANENT, True, {"good": 1}),
+        (Stop.MAX_ATTEMPTS, True, {"good": 1}),
+    ],
+)
+def test_what_has_stopped_or_is_paused_is_not_tried(
+    stop: Stop | None, is_good: bool, ending: dict[str, int]
+) -> None:
+    forecast = simulate(opened(-30, hours=None, stop=stop, is_good=is_good))
+    assert forecast.requests == 0
+    found = {name: getattr(forecast, name) for name in ("good", "terminal", "parked", "unfinished")}
+    assert {name: count for name, count in found.items() if count} == ending
+
+
+def test_a_refresh_that_was_given_up_is_due_again_at_the_next_point() -> None:
+    scenario = replace(
+        opened(-2, Lane.REFRESH, None, stop=Stop.MAX_ATTEMPTS, is_good=True), due={ASSET: POINTS}
+    )
+    forecast = simulate(scenario)
+    assert (forecast.lanes[Lane.REFRESH].attempts, forecast.good) == (1, 1)
+    assert forecast.ended_at == START + timedelta(days=2, seconds=10)
 
 
 def test_missing_days_are_fresh_for_a_while_and_backfill_after_that() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import pytest
 
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.results import Ending, Extracted
+from sealbook.extract.sources.demo import DemoSource
 from sealbook.model import PartitionKey
+from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
+from sealbook.model.versions import Term
 from sealbook.raw import RawStore
 from tests.support.extraction import demo_extractor, demo_keys, demo_queries
 
@@ -31,6 +35,20 @@ def test_every_partition_is_sealed_with_what_its_query_says(tmp_path: Path) -> N
         assert (seal.record_count, seal.payload_bytes) == (result.record_count, result.payload_bytes)
         assert (seal.schema_version, seal.query_hash) == (query.schema_version, query.hash)
         assert len(list(store.read(result.key, extractor.run_id).lines())) == 5
+
+
+def test_each_day_is_fetched_by_the_version_that_holds_then(tmp_path: Path) -> None:
+    """R-VER-7: fetching days across a change gives each its own version, with the text of that version."""
+    query = demo_queries()["campaign_daily"]
+    contracts = {version: replace(query.contracts["1"], schema_version=version) for version in "12"}
+    terms = {"1": Term(text="old"), "2": Term(KEYS[2].logical_date)}
+    query = replace(query, contracts=contracts, schema_version="2", terms=terms)
+    extractor = replace(demo_extractor(tmp_path), queries={"campaign_daily": query})
+
+    seals = [result.seal for result in extractor(KEYS[:4])]
+
+    told = [(seal.schema_version, seal.query_hash) for seal in seals if seal is not None]
+    assert told == [("1", replace(query, text="old").hash)] * 2 + [("2", query.hash)] * 2
 
 
 def test_the_same_run_again_skips_what_it_sealed(tmp_path: Path) -> None:
@@ -77,6 +95,36 @@ def test_one_account_s_failure_is_its_own_and_is_classed(
     assert len(failed) == 4
     assert all(result.error_class is error_class and result.error_message for result in failed)
     assert not any(RawStore.open(extractor.raw_url).runs(result.key) for result in failed)
+
+
+@pytest.mark.parametrize(
+    ("scope", "asked", "waiting"),
+    [("account", ["c0", "c1", "c2"], {"c1"}), ("source", ["c0", "c1"], {"c1", "c2"})],
+)
+def test_a_quota_that_is_used_up_stops_requests_of_its_scope_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str, asked: list[str], waiting: set[str]
+) -> None:
+    """R-CTL-7: nobody asks in vain for what the source said it will not give for now."""
+    fault = {"kind": "quota", "customers": ["c1"], "retry_after": 3600, "scope": scope}
+    fetched = list[str]()
+    fetch = DemoSource.fetch
+
+    def counted(self: DemoSource, key: PartitionKey, query: Query) -> Iterator[bytes]:
+        fetched.append(key.customer_id)
+        return fetch(self, key, query)
+
+    monkeypatch.setattr(DemoSource, "fetch", counted)
+    extractor = demo_extractor(tmp_path, faults=[fault])
+
+    results = [extractor.extract(key) for key in KEYS]
+
+    assert sorted(set(fetched)) == asked
+    assert fetched.count("c1") == 1
+    failed = [result for result in results if result.ending is Ending.FAILED]
+    assert {result.key.customer_id for result in failed} == waiting
+    assert len(failed) == 4 * len(waiting)
+    assert {result.quota_scope for result in failed} == {scope}
+    assert all(3500 < (result.retry_after or 0) <= 3600 for result in failed)
 
 
 def test_a_failure_that_passes_is_retried_within_the_fetch(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealbook.errors import InvalidInput
+from sealbook.errors import InvalidInput, QuotaScope
 from sealbook.model import PartitionKey, RunId, Status, Verdict
 from sealbook.model.events import EventType, RunEvent
 from sealbook.model.failures import ErrorClass
@@ -125,6 +125,7 @@ EXAMPLES: list[PartitionFact] = [
     sealed(KEY),
     failed(KEY),
     failed(KEY, 2, Stage.LOAD),
+    replace(failed(KEY, 3), quota_scope=QuotaScope.SOURCE),
     judged(accepted(KEY), 1),
     judged(rejected(KEY), 2),
     judged(replace(rejected(KEY), revalidation_id="again"), 3),

@@ -1,7 +1,7 @@
 """The retry contract, statement by statement, as far as pure functions decide it.
 
-Those about storage, the ledger and commands are proved where these are: by the tests of sealing, verdicts,
-pointers and operators' commands. That no partition is retried twice at once, `test_control_faults` proves.
+Those about storage, the ledger and commands are proved where these are: `test_retry_reprocessing` says where,
+statement by statement. That no partition is retried twice at once, `test_control_faults` proves.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ from datetime import date
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sealbook.model.contract import Column, ColumnType
+from sealbook.model.column_types import ColumnType
+from sealbook.model.contract import Column
 from sealbook.rows.offending import EXTRA_COLUMNS, JSON, REQUIRED, TYPES
 from sealbook.rows.parser import RowParser
 from tests.support.reference import ContractModel, exact, judge

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import threading
 from collections.abc import Callable, Iterable
@@ -12,11 +14,12 @@ import pytest
 
 from sealbook.clock import utc_now
 from sealbook.errors import InvalidInput
-from sealbook.ledger.events import AppendResult, Backlog, FeedEvent, Polling, Watch
+from sealbook.ledger.events import AppendResult, Backlog, FeedEvent, Polling, RunStore, Watch
 from sealbook.model.events import RunEvent
 from sealbook.model.run_fold import fold_all
 from sealbook.model.run_snapshot import RunSnapshot
 from sealbook.testing.run_store_contract import EventFeedContract, RunStoreContract
+from tests.support.pages import blocks
 
 
 class MemoryStore:
@@ -198,3 +201,25 @@ def test_what_an_adapter_gets_wrong_is_noticed(store: Callable[[], MemoryStore])
             except AssertionError:
                 failed.append(name)
     assert failed
+
+
+def test_the_methods_of_the_page_are_those_of_the_protocol() -> None:
+    """How-to/write-a-run-store-adapter.md shows what an adapter has to have, and nothing else."""
+    shown, suite, feed = [each.text for each in blocks("how-to/write-a-run-store-adapter.md")]
+    assert signatures(shown) == {
+        name: text.replace("PAGE", "1000") for name, text in signatures(inspect.getsource(RunStore)).items()
+    }
+    for text in (suite, feed):
+        imported = [node for node in ast.parse(text).body if isinstance(node, ast.ImportFrom)]
+        exec(compile(ast.Module(list(imported), []), "page", "exec"), {})
+
+
+def signatures(source: str) -> dict[str, str]:
+    """Return the methods of a class in source, each as it is called."""
+    [kind] = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    methods = [node for node in kind.body if isinstance(node, ast.FunctionDef)]
+    return {
+        node.name: f"{ast.unparse(node.args)} -> {ast.unparse(node.returns)}"
+        for node in methods
+        if node.returns
+    }

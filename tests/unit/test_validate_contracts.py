@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from sealbook.model.contract import Rule
-from sealbook.validate import contracts, validator_version
+from sealbook.validate import contracts
+from sealbook.validate.contracts import validator_version
 from tests.support.validation import CONTRACT
 
 
@@ -25,8 +26,8 @@ def test_the_version_changes_with_the_contract_and_with_the_checks(monkeypatch: 
 
 def test_the_version_is_the_same_in_every_process() -> None:
     code = (
-        "from sealbook.validate import validator_version; from tests.support.validation import CONTRACT;"
-        " print(validator_version(CONTRACT))"
+        "from sealbook.validate.contracts import validator_version;"
+        " from tests.support.validation import CONTRACT; print(validator_version(CONTRACT))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

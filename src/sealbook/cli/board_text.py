@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from sealbook.cli.grid_text import print_grid
+from sealbook.cli.table import cell
 from sealbook.model.publication import Change, Cut
 from sealbook.model.words import counted
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sealbook.model.status_line import QueryCounts
-    from sealbook.views.status_board import Board, Changes, Runs
+    from sealbook.views.status_board import Board, Changes, Runs, Schedule
 
 _COLUMNS = {
     "due": ("due", ""),
@@ -34,6 +35,7 @@ _CHANGES = {
     Change.RESTORED: ("restored", "green"),
     Change.FIRST_PUBLISHED: ("first published", "green"),
 }
+_OPEN = {"ready": "", "waiting": "", "held": "cyan", "paused": "yellow", "stopped": "red"}
 _RUN_STYLES = {"COMPLETED": "green", "FAILED": "red", "CANCELLED": "red"}
 
 
@@ -45,6 +47,7 @@ def print_board(console: Console, board: Board) -> None:
     _print_queries(console, board)
     console.print()
     _print_runs(console, board.runs, board.now)
+    _print_schedule(console, board.schedule, board.now)
     _print_changes(console, board.changes, board.now)
     if board.lag.alert is not None:
         behind = _span(timedelta(seconds=board.lag.seconds))
@@ -130,6 +133,23 @@ def _print_runs(console: Console, runs: Runs, now: datetime) -> None:
             begun = run.snapshot.started_at
             since = "" if begun is None else f", begun {_moment(begun, now)}"
             console.print(Text(f"running: {name}{since}", "cyan"), soft_wrap=True)
+
+
+def _print_schedule(console: Console, schedule: Schedule, now: datetime) -> None:
+    """Print how much is open, and what is paused; nothing where nothing is."""
+    total = schedule.total
+    if sum(total):
+        line = Text("open work: ")
+        found = [(word, style, getattr(total, word)) for word, style in _OPEN.items()]
+        for place, (word, style, count) in enumerate(each for each in found if each[2]):
+            line.append(", " if place else "").append(f"{count:,} {word}", style)
+        if total.stopped:
+            line.append(" → ").append("sealbook state terminal list", "cyan")
+        console.print(line, soft_wrap=True)
+    for pause in schedule.pauses:
+        until = "" if pause.until is None else f" until {_moment(pause.until, now)}"
+        text = f"paused: {pause.scope}{until}, by {pause.actor} ({pause.cause}): {pause.reason}"
+        console.print(Text(cell(text), "yellow"), soft_wrap=True)
 
 
 def _print_changes(console: Console, changes: Changes, now: datetime) -> None:

@@ -63,7 +63,8 @@ def _print(found: Explanation) -> None:
         _print_problem(console, problem)
     console.print()
     if found.following is not None:
-        _say(console, Text.assemble(("Next: ", "bold"), found.following.text))
+        _say(console, Text.assemble(("Next: ", "bold"), cell(found.following.text)))
+        _print_ways(console, found.following.ways)
     _print_history(console, found.history)
 
 

@@ -14,10 +14,11 @@ from sealbook.errors import InvalidInput
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sealbook.config import SourceSettings
     from sealbook.extract.plan import ExtractPlan
+    from sealbook.model.claims import Lease
 
 MOST_DAYS = 366
 MOST_PARTITIONS = 100_000
@@ -51,6 +52,7 @@ def approve(plan: ExtractPlan, sources: Mapping[str, SourceSettings], *, yes: bo
             f"Left out: {counted(plan.left_out, 'partition')} of days that the accounts do not have"
             " (first_day, last_day)"
         )
+    say_held(plan.held)
     days = (last - first).days + 1
     if yes or (days <= MOST_DAYS and len(plan) <= MOST_PARTITIONS):
         return
@@ -62,3 +64,17 @@ def approve(plan: ExtractPlan, sources: Mapping[str, SourceSettings], *, yes: bo
     if not typer.confirm(f"That is much to fetch: {much}. Go on?", err=True):
         message("Nothing was started.")
         raise typer.Exit(ExitCode.FAILED)
+
+
+def say_held(leases: Sequence[Lease]) -> None:
+    """Say which partitions are left out because others are working on them, and the way out (R-CTL-4)."""
+    if not leases:
+        return
+    from sealbook.cli.reasons import few
+
+    holders = ", ".join(sorted({lease.holder for lease in leases}))
+    message(
+        f"Left out: {counted(len(leases), 'partition')} being worked on by {holders}"
+        f" ({few([lease.key for lease in leases])}). See `sealbook control leases`; what loops are to leave"
+        " alone, pause first: `sealbook state pause`."
+    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sealbook.cli.failure import ExitCode
+from sealbook.cli.guards import say_held
 from sealbook.cli.options import FormatOption, FullOption
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
@@ -58,6 +59,7 @@ def load(
 
     del ctx
     plan = book.plan_load(selection, rebuild=rebuild, full=full)
+    say_held(plan.held)
     message(plan_text(plan.counts) + (f", {len(plan.rebuild):,} to check" if rebuild else ""))
     if dry_run:
         show_plan(plan.items, form)

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from sealbook.logs import is_json, tell
+
 if TYPE_CHECKING:
     import msgspec
     from rich.text import Text
@@ -69,10 +71,18 @@ def flat(record: Any) -> dict[str, object]:
 
 
 def message(text: str | Text) -> None:
-    """Say something to the person in front of the terminal."""
+    """Say something to the person in front of the terminal, or in the log."""
+    if is_json():
+        tell("message", message=str(text))
+        return
     from rich.console import Console
 
     Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(text)
+
+
+def encoded(value: object) -> bytes:
+    """Return a value as JSON."""
+    return _encoder().encode(value)
 
 
 def _encoder() -> msgspec.json.Encoder:

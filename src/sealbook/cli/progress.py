@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from sealbook.logs import is_json
 from sealbook.model.partition_events import Stage
 
 if TYPE_CHECKING:
@@ -75,4 +76,4 @@ def _progress(unit: str) -> Progress:
         TextColumn(unit),
         TimeRemainingColumn(),
     )
-    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
+    return Progress(*columns, console=console, disable=is_json() or not console.is_terminal, transient=True)

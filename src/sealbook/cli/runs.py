@@ -10,9 +10,8 @@ import typer
 
 from sealbook.cli.groups import DefaultGroup
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import ActorOption, FormatOption, ReasonOption, RunIdArgument, user_name
+from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, message, show_json
-from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.views.runs import RunRow
@@ -31,10 +30,10 @@ _LIST_EXAMPLES = """
   sealbook runs --limit 100 --format json
 """
 
-_CANCEL_EXAMPLES = """
-[bold]Examples[/bold]
-  sealbook runs cancel 01J8ZQ6T5N8W3Y2V7R4K9M0XCE --reason "wrong week"
-"""
+
+@app.callback()
+def _runs() -> None:
+    """Make this a group, though it has one command."""
 
 
 @app.command("list", epilog=_LIST_EXAMPLES)
@@ -55,24 +54,6 @@ def list_(
         _print_runs(found)
     if not found:
         message("There is no run yet.")
-
-
-@app.command(epilog=_CANCEL_EXAMPLES)
-def cancel(
-    ctx: typer.Context,
-    run_id: RunIdArgument,
-    reason: ReasonOption,
-    actor: ActorOption = None,
-) -> None:
-    """Stop a run on purpose: what it has yet to do will not be done.
-
-    What it has published stays. A command that works on the run goes on with what it has begun.
-    """
-    who = actor or user_name()
-    with open_book(ctx) as book:
-        left = book.ledger.runs.cancel_run(run_id, actor=who, reason=reason)
-        book.ledger.projector().catch_up()
-    message(f"Run {run_id} is cancelled: {counted(left, 'partition')} will not be done.")
 
 
 def _print_runs(found: Sequence[RunRow]) -> None:

@@ -14,7 +14,7 @@ import typer
 
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import CutOption, StrictOption
-from sealbook.cli.output import message, show_json
+from sealbook.cli.output import encoded, message, show_json
 from sealbook.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def sql(
         case SqlFormat.CSV:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             writer.writerow(answer.column_names)
-            writer.writerows(_rows(answer))
+            writer.writerows(_rows(answer, nested_as_text=True))
         case SqlFormat.TABLE:
             show_answer(answer)
 
@@ -74,7 +74,7 @@ def show_answer(answer: pa.Table) -> None:
         for position, field in enumerate(answer.schema)
     ]
     if answer.num_rows:
-        print_table(_rows(answer), columns)
+        print_table(_rows(answer, nested_as_text=True), columns)
     else:
         message(f"No rows. Columns: {', '.join(answer.column_names)}")
 
@@ -97,6 +97,18 @@ def _is_number(column_type: pa.DataType) -> bool:
     return any(is_kind(column_type) for is_kind in kinds)
 
 
-def _rows(answer: pa.Table) -> Iterator[tuple[Any, ...]]:
+def _rows(answer: pa.Table, *, nested_as_text: bool = False) -> Iterator[tuple[Any, ...]]:
+    """Yield rows; arrays, structs and maps as JSON has them, or as its text."""
+    import pyarrow as pa
+
+    is_text = [nested_as_text and pa.types.is_nested(field.type) for field in answer.schema]
     for batch in answer.to_batches():
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        values = (column.to_pylist(maps_as_pydicts="lossy") for column in batch.columns)
+        yield from zip(
+            *(map(_as_text, each) if text else each for each, text in zip(values, is_text, strict=True)),
+            strict=True,
+        )
+
+
+def _as_text(value: object) -> str | None:
+    return None if value is None else encoded(value).decode()

@@ -10,7 +10,7 @@ import typer
 
 from sealbook.cli.groups import DefaultGroup
 from sealbook.cli.options import KEY_FORM, FormatOption, day_of, parse_key, parsed_by
-from sealbook.cli.output import Format, flat, message, show_json, show_object
+from sealbook.cli.output import Format, message, show_json, show_object
 from sealbook.cli.selecting import selects
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey
@@ -18,11 +18,9 @@ from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.book import Book, BookReader
-    from sealbook.cli.table import Column
     from sealbook.model.alerts import Alert
     from sealbook.model.publication import Cut
     from sealbook.model.selection import Selection
-    from sealbook.model.status_line import StatusFilter, StatusLine
 
 app = typer.Typer(
     cls=DefaultGroup,
@@ -51,14 +49,6 @@ _ALERTS_EXAMPLES = """
   sealbook status alerts
   sealbook status alerts --send
 """
-_STYLES = {
-    "withdrawn": "bold red",
-    "failed": "red",
-    "last_attempt_failed": "yellow",
-    "stale": "yellow",
-    "missing": "magenta",
-    "pending": "cyan",
-}
 
 
 @app.command("show", epilog=_SHOW_EXAMPLES)
@@ -97,25 +87,29 @@ def show_(
     Partitions that are named are listed, and so are those that --stale, --failed, --missing and
     --attention ask for, the worst first.
     """
+    from sealbook.cli.status_list import show_lines
     from sealbook.model.status_line import StatusFilter
 
     del ctx
     where = StatusFilter(stale=stale, failed=failed, missing=missing, attention=attention)
     if selection.keys or not where.is_all:
-        _list(book, selection, where, limit, after, form)
+        show_lines(book, selection, where, limit, after, form)
     else:
         _show_board(book, selection, changed_since, form)
 
 
 @app.command(epilog=_SWEEP_EXAMPLES)
 @selects(writes=True)
-def sweep(ctx: typer.Context, book: Book, selection: Selection) -> None:
+def sweep(ctx: typer.Context, book: Book, selection: Selection, form: FormatOption = Format.TABLE) -> None:
     """Write down what is stale now, since when and why, for who reads the table itself.
 
     `sealbook status` gives the same answer with and without it.
     """
     del ctx
-    message(f"What is written down changed for {counted(book.sweep(selection), 'partition')}.")
+    changed = book.sweep(selection)
+    if form is Format.JSON:
+        show_object({"changed": changed})
+    message(f"What is written down changed for {counted(changed, 'partition')}.")
 
 
 @app.command(epilog=_EXPORT_EXAMPLES)
@@ -127,10 +121,13 @@ def export(
     path: Annotated[
         Path, typer.Argument(metavar="[PATH]", help="A file, or a folder. Default: here.")
     ] = Path(),
+    form: FormatOption = Format.TABLE,
 ) -> None:
     """Write the status of every partition as partition_status.parquet."""
     del ctx
     file, count = book.export_status(path, selection)
+    if form is Format.JSON:
+        show_object({"path": str(file), "partitions": count})
     message(f"Wrote {counted(count, 'partition')} to {file}")
 
 
@@ -145,8 +142,9 @@ def alerts(
     ] = False,
     form: FormatOption = Format.TABLE,
 ) -> None:
-    """List what somebody should look at: withdrawn, late, a projection that lags. Exit code 3 if anything.
+    """List what somebody should look at: withdrawn, late, given up or parked, a projection that lags.
 
+    The exit code is 3 if there is any.
     Looking sends nothing. --send is for a cron job: each alert is sent once.
     """
     from sealbook.cli.failure import ExitCode
@@ -196,53 +194,6 @@ def _moment_or_cut(book: BookReader, text: str) -> datetime | Cut:
     except ValueError:
         return book.ledger.pointers.cut(text)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _list(
-    book: BookReader,
-    selection: Selection,
-    where: StatusFilter,
-    limit: int,
-    after: PartitionKey | None,
-    form: Format,
-) -> None:
-    from sealbook.views.status_lines import listed_lines, page_of
-
-    lines, more = page_of(listed_lines(book, selection, where, after=after), limit)
-    if form is Format.JSON:
-        show_json(map(flat, lines))
-    else:
-        from sealbook.cli.table import print_table
-
-        print_table(lines, _line_columns())
-    if more:
-        message(f"There are more: --after {lines[-1].key}")
-    if lines and form is Format.TABLE:
-        message(f"Why, and what to do: sealbook explain {lines[0].key}")
-    elif not lines:
-        message("There is none.")
-
-
-def _line_columns() -> list[Column[StatusLine]]:
-    from sealbook.cli.table import Column
-    from sealbook.views.status_lines import cell_of_line, why_of_line
-
-    return [
-        Column("partition", lambda each: each.key),
-        Column(
-            "status",
-            lambda each: cell_of_line(each).value.replace("_", " "),
-            style=lambda each: _STYLES.get(cell_of_line(each).value, ""),
-        ),
-        Column("why", why_of_line, wraps=True),
-        Column("last attempt (UTC)", lambda each: each.last_attempt_at, spare=1),
-        Column("readable run", _readable_run, spare=2),
-        Column("published (UTC)", lambda each: each.last_materialization_at, spare=3),
-    ]
-
-
-def _readable_run(line: StatusLine) -> str | None:
-    return line.last_materialization_run_id if line.availability.readable else None
 
 
 def _print_alerts(found: list[Alert]) -> None:

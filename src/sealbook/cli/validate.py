@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sealbook.cli.failure import ExitCode
+from sealbook.cli.guards import say_held
 from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, show_json
 from sealbook.cli.selecting import selects
@@ -61,6 +62,7 @@ def validate(
 
     del ctx
     plan = book.plan_validate(selection, _which(revalidate=revalidate, rejected=rejected), dry_run=dry_run)
+    say_held(plan.held)
     outcome = ValidateOutcome(superseded=plan.superseded)
     results = _judged(book, plan, outcome)
     if form is Format.JSON:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from datetime import timedelta
 
 from sealbook.ledger.reader import LedgerReader
-from sealbook.model import PartitionKey, RunEvent
+from sealbook.model import PartitionKey, RunEvent, Status
 from sealbook.model.expectations import Expectations
 from sealbook.model.explanation import Explanation, Following, History, Problem, Reading, Standing, Way
 from sealbook.model.freshness import day_end
 from sealbook.model.keys import check_key
+from sealbook.model.outlook import Outlook
 from sealbook.model.partition_events import PartitionFact, read_fact
 from sealbook.model.status import AttemptOutcome, Availability
 from sealbook.model.universe import AssetName
 from sealbook.model.words import counted
 from sealbook.status.archive import RunArchive, Span
 from sealbook.status.causes import Causes, time_text
+from sealbook.status.outlooks import Outlooks
 from sealbook.status.problems import Known, problems_of, stale_problem
 
 
@@ -28,14 +31,16 @@ def explain(
     causes = Causes(ledger.statuses, expectations)
     known = _known(ledger, archive, expectations, causes, key)
     line = known.line
+    outlook = Outlooks(ledger.schedule, expectations.now).of(key)
     return Explanation(
         key,
         line.availability,
         line.display,
         _standing(known, expectations),
         (*problems_of(known), *_stale(known, causes)),
-        _following(known, expectations),
+        _following(known, expectations, outlook),
         _history(known),
+        outlook,
     )
 
 
@@ -109,12 +114,14 @@ def _why_not(key: PartitionKey, expectations: Expectations) -> str:
     universe = expectations.universe
     asset = AssetName(key.source, key.query_name)
     if key.source not in universe.accounts:
-        return f"no source {key.source} is configured"
+        return f"no source {key.source} is configured{_but(universe.accounts)}"
     if asset not in universe.assets:
-        return f"{key.source} has no query {key.query_name}"
+        queries = [each.query_name for each in universe.assets if each.source == key.source]
+        return f"{key.source} has no query {key.query_name}{_but(queries)}"
     account = universe.accounts[key.source].get(key.customer_id)
     if account is None:
-        return f"{key.source} has no customer {key.customer_id}"
+        customers = universe.accounts[key.source]
+        return f"{key.source} has no customer {key.customer_id}{_but(customers)}"
     if account.last_day is not None and key.logical_date > account.last_day:
         return f"the last day of customer {key.customer_id} is {account.last_day}"
     first = account.first_day or universe.first_known.get(asset)
@@ -124,23 +131,42 @@ def _why_not(key: PartitionKey, expectations: Expectations) -> str:
     return f"the first day {whose} is {first}"
 
 
+def _but(names: Collection[str]) -> str:
+    """Say which names there are, or how many: one of them may have been meant."""
+    return f", but {', '.join(sorted(names))}" if 0 < len(names) <= _FEW else f", of {len(names):,}"
+
+
+_FEW = 5
+
+
 def _stale(known: Known, causes: Causes) -> Iterator[Problem]:
     for reason in causes.reasons(known.key):
         found, more = causes.of(reason)
         yield replace(stale_problem(known, reason), causes=found, more=more)
 
 
-def _following(known: Known, expectations: Expectations) -> Following | None:
-    """Say what happens next: when it is due again, as nothing is fetched by itself."""
+def _following(known: Known, expectations: Expectations, outlook: Outlook | None) -> Following | None:
+    """Say what happens next: what is planned, else what is planned in the next round, or is due again."""
     line, now = known.line, expectations.now
+    if outlook is not None:
+        return Following(outlook.sentence, outlook.next_run_at, outlook.ways)
+    if known.state.status is Status.SUCCESS and line.availability is not Availability.PUBLISHED:
+        return Following(f"{_ROUND} its loading: run {known.state.current_run_id} is accepted.")
+    if not line.expected and line.attempted:
+        return Following(f"Nothing: it is not expected any more, as {_why_not(known.key, expectations)}.")
     if not line.expected or (not line.due and not line.attempted):
         return None
     if known.due_at is not None and known.due_at > now:
         return Following(f"It is due {time_text(known.due_at)}.", known.due_at)
+    if not line.availability.readable:
+        return Following(f"{_ROUND} a fetch: it is due, and consumers get nothing.")
     freshness = expectations.universe.freshness(known.key)
     if freshness is None:
         return Following("Nothing by itself: its query has no due points.")
     end = day_end(known.key.logical_date, expectations.universe.zone(known.key))
+    latest = replace(freshness, max_lag=timedelta()).deadline(end, now)
+    if latest is not None and (line.last_materialization_at or latest.point) < latest.point:
+        return Following(f"{_ROUND} another fetch: it is due again since {time_text(latest.point)}.")
     point = freshness.next_point(end, now)
     if point is not None:
         deadline = point + freshness.max_lag
@@ -149,6 +175,9 @@ def _following(known: Known, expectations: Expectations) -> Following | None:
     if line.settled:
         return Following("Nothing: it is settled, and will not be due again.")
     return Following("Nothing by itself: its last due point has passed.")
+
+
+_ROUND = "The next round of a control loop (`sealbook control tick`) plans"
 
 
 def _history(known: Known) -> History:
