@@ -10,6 +10,7 @@ from typing import TypeVar
 from bench.event_load import DATA, highest_lag, sealed, seconds_of_writers
 from bench.event_peers import BareDriver, DagsterInstance, Row, bare_driver, ready_rows
 from bench.harness import Result, seconds, seconds_of, speed
+from bench.scale import sized
 from sealbook.clock import utc_now
 from sealbook.ledger import migrate, open_ledger
 from sealbook.model.events import RunEvent
@@ -18,13 +19,13 @@ from tests.support.runs import new_run_id
 
 T = TypeVar("T")
 
-ROUNDS = 5
+ROUNDS = sized(small=3, full=5)
 SINGLES = 1_000
 BATCH = 1_000
 BATCHES = 10
 WRITERS = 8
 RUN_EVENTS = 100_000
-DUPLICATES = 1_000_000
+DUPLICATES = sized(small=200_000, full=1_000_000)
 
 
 def run() -> list[Result]:

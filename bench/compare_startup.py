@@ -15,12 +15,13 @@ from statistics import median
 
 import sealbook
 from bench.harness import Result, duration, seconds_of
+from bench.scale import sized
 from sealbook import Selection
 from sealbook.model import PartitionKey, RunStatus
 from tests.acceptance.test_cli_run import write_book
 from tests.support.cli import SEALBOOK
 
-ROUNDS = 3
+ROUNDS = sized(small=2, full=3)
 WARM_ROUNDS = 5
 LONGEST_SECONDS_TO_MAKE = 300
 

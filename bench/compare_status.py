@@ -15,7 +15,8 @@ import psycopg
 from sqlalchemy import make_url
 
 from bench.event_peers import DagsterInstance
-from bench.harness import Result, duration, seconds, seconds_of, speed
+from bench.harness import Result, duration, noted, seconds, seconds_of, speed
+from bench.scale import sized
 from bench.status_load import (
     ALL_CUSTOMERS,
     CUSTOMERS,
@@ -42,7 +43,7 @@ from sealbook.status.archive import RunArchive
 from sealbook.status.explaining import explain
 from tests.support.ledger import postgresql_server
 
-ROUNDS = 5
+ROUNDS = sized(small=3, full=5)
 OUTCOMES = 2_000
 PARTITIONS = CUSTOMERS * len(QUERIES) * DAYS
 
@@ -85,7 +86,7 @@ def _on(name: str, url: str, folder: str) -> Iterator[Result]:
         bare.tidy()
         detail = f"{PARTITIONS:,} partitions"
         size = (bare.size() - empty) / PARTITIONS
-        yield Result(f"what a partition's status takes, {name}", size, "bytes", "-", True, detail)
+        yield noted(f"what a partition's status takes, {name}", size, "bytes", detail)
         for what, *upstreams in _MADE_OF:
             count = partial(ledger.reader.statuses.counts, expectations(*upstreams))
             ours, peer = seconds(ROUNDS, count, lambda: bare.ask(_GROUPS))
@@ -94,7 +95,7 @@ def _on(name: str, url: str, folder: str) -> Iterator[Result]:
         count = partial(ledger.reader.statuses.counts, expectations(SAME_DAY))
         ours, peer = seconds(ROUNDS, count, lambda: bare.ask(_ABOVE))
         text = f"counts, a query of four made of another, {name}, against that bare join and GROUP BY"
-        yield Result(text, ours / peer, "x time", "-", True, f"{ours:.2f} s of {peer:.2f} s")
+        yield noted(text, ours / peer, "x time", f"{ours:.2f} s of {peer:.2f} s")
         yield _grid(name, ledger, bare)
         yield from _explanations(name, ledger, RunArchive(f"{folder}/archive"))
 

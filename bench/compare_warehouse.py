@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from bench.harness import Result, duration, medians, seconds_of, speed
+from bench.harness import Result, duration, medians, noted, seconds_of, speed
+from bench.scale import sized
 from bench.warehouse_load import QUERY, ROWS, Raw, Warehouse
 from bench.warehouse_peers import DeltaTable, IcebergTable, duckdb_copy, spark_partition_by
 from sealbook.config import SparkSettings
@@ -27,7 +28,7 @@ from tests.support.extraction import FIRST_DAY, demo_keys, demo_queries
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROUNDS = 5
+ROUNDS = sized(small=3, full=5)
 CUSTOMERS, DAYS = 50, 100
 WARM_UP = 400
 SIDE_BY_SIDE = 1_000
@@ -144,12 +145,9 @@ def _replacing(raw: Raw, first: RunId) -> list[Result]:
             batch = medians(ROUNDS, partial(table.replace, new))[0]
         what = f"replace {len(replaced)} of {len(keys):,} partitions {{}}, against {name}"
         results += [
-            Result(
-                what.format("one by one"), theirs / one_by_one,
-                "x speed", "none", True, _seconds(one_by_one, theirs),
-            ),
+            noted(what.format("one by one"), theirs / one_by_one, "x speed", _seconds(one_by_one, theirs)),
             speed(what.format("at once"), at_once, batch, at_least=0.5, detail=_seconds(at_once, batch)),
-        ]  # fmt: skip
+        ]
     return results
 
 
