@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from bench.harness import Result, duration, medians, megabytes, seconds_of, speed
 from bench.scale import sized
+from bench.usage import cpu_seconds
 from bench.validate_load import (
     CORES,
     Books,
@@ -23,7 +24,6 @@ from bench.validate_load import (
     session,
 )
 from bench.validate_peers import DuckDb, judge_natively
-from bench.validate_usage import cpu_seconds
 
 PARTITIONS = 5_000
 ROWS = 200
