@@ -1,8 +1,8 @@
-"""`python -m bench.page`: write the page of figures from what was gathered; both go into the documentation."""
+"""`python -m bench.page`: take what was gathered into the documentation, and write its page of figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench.__main__ import GATHERED
@@ -15,21 +15,24 @@ DOCS = HERE.parent / "docs"
 FIGURES = DOCS / "figures.json"
 PAGE = DOCS / "figures.md"
 
+Cells = tuple[str, ...]
+
 _SCALES = {
-    Scale.SMALL: "`small`: fewer partitions and rounds than the bounds were set for, so that a laptop is done within the hour",
+    Scale.SMALL: "`small`: fewer partitions and rounds than the bounds were set for, for a laptop",
     Scale.FULL: "`full`: the sizes that the bounds were set for",
 }
 _HEAD = """\
 # Figures
 
-What Sealbook takes, side by side with what others take for the same on the same machine, in the same run. Every figure has a bound, and where it is
-missed this page says so.
+What Sealbook takes, side by side with what others take for the same, on the same machine and in turn. Where a
+bound is missed, this page says so.
 
-**Read ratios, not times.** Times are those of one machine on one day; whatever else it did meanwhile slowed both sides, though seldom evenly. A ratio near its bound may
-fall on the other side next time.
+**Read ratios, not times.** Times are those of one machine on one day. What else it did meanwhile slowed both
+sides, though seldom evenly: a ratio near its bound may be on the other side of it next time.
 
-`make bench` measures anew and writes this page (`make bench SCALE=full` with the sizes that the bounds were set for); `python -m bench NAME…` makes one comparison again, and
-`python -m bench.page` writes the page from what is there. Nobody edits it by hand: it is what [figures.json](figures.json) says.
+`make bench` measures anew and writes this page; `make bench SCALE=full` takes the sizes that the bounds were set
+for. `python -m bench NAME` makes one comparison again, and `python -m bench.page` writes the page from what was
+gathered. Nobody edits it: it says what [figures.json](figures.json) says.
 """
 
 
@@ -149,9 +152,7 @@ def _mark(result: Result) -> str:
     return "held" if result.holds else "**missed**"
 
 
-def _table(
-    head: tuple[str, ...], rows: Iterator[tuple[str, ...]] | tuple[tuple[str, ...], ...]
-) -> Iterator[str]:
+def _table(head: Cells, rows: Iterable[Cells]) -> Iterator[str]:
     yield _row(head)
     yield "|" + "---|" * len(head)
     for row in rows:
@@ -159,7 +160,7 @@ def _table(
     yield ""
 
 
-def _row(cells: tuple[str, ...]) -> str:
+def _row(cells: Cells) -> str:
     return f"| {' | '.join(map(_safe, cells))} |"
 
 

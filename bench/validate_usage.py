@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.usage import cpu_seconds, peak_megabytes
+from bench.usage import cpu_seconds, peak_megabytes, started
 from bench.validate_load import Books, accept_all, session
 
 
