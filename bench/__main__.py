@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     """
     asked = _parse(arguments)
     wanted = asked.names or names()
-    figures = continued(GATHERED, asked.scale, this_machine())
+    figures = continued(GATHERED, asked.scale, this_machine(), names())
     gatherer = Gatherer(asked.scale, RESULTS, Console(stderr=True))
     made = []
     for number, name in enumerate(wanted, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -34,6 +35,11 @@ class Comparison:
     seconds: float
     results: tuple[Result, ...] = ()
     failure: str | None = None
+
+    @property
+    def held(self) -> tuple[Result, ...]:
+        """The results that are within their bounds."""
+        return tuple(result for result in self.results if result.holds and result.is_bound)
 
     @property
     def missed(self) -> tuple[Result, ...]:
@@ -69,10 +75,14 @@ def write(figures: Figures, file: Path) -> None:
     draft.replace(file)
 
 
-def continued(file: Path, scale: Scale, machine: Machine) -> Figures:
-    """Return the figures of a file to add to, or none yet if they are of another machine or scale."""
+def continued(file: Path, scale: Scale, machine: Machine, names: Collection[str]) -> Figures:
+    """Return the figures of a file to add to, of comparisons that there are still.
+
+    There are none yet if those of the file are of another machine or scale: they cannot stand side by side.
+    """
     if file.exists():
         figures = read(file)
         if (figures.scale, figures.machine) == (scale, machine):
-            return figures
+            kept = tuple(each for each in figures.comparisons if each.name in names)
+            return replace(figures, comparisons=kept)
     return Figures(scale, machine)

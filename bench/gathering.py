@@ -45,13 +45,13 @@ class Gatherer:
     """Makes comparisons of a scale, and says on a console how far it is.
 
     What one prints is in `folder`, as a log of its name. Whether it fails or dies, it comes back as a
-    comparison, with what is known of its end.
+    comparison, with what is known of its end. `command` is given the name, and where results are wanted.
     """
 
     scale: Scale
     folder: Path
     console: Console
-    module: str = "bench.one"
+    command: Sequence[str] = (sys.executable, "-m", "bench.one")
 
     def make(self, name: str, place: str = "") -> Comparison:
         """Make one comparison, and wait for it."""
@@ -61,8 +61,9 @@ class Gatherer:
         began_at, load, at_commit = utc_now(), os.getloadavg()[0], commit()
         self._say(f"{place}{name}: {about(name)}")
         began = time.perf_counter()
-        code = self._wait([sys.executable, "-m", self.module, name, str(found)], log, name)
+        code = self._wait([*self.command, name, str(found)], log, name)
         seconds = time.perf_counter() - began
+        failure = _failure(code, log) if code or not found.exists() else None
         made = Comparison(
             name=name,
             about=about(name),
@@ -70,10 +71,10 @@ class Gatherer:
             commit=at_commit,
             load=round(load, 1),
             seconds=round(seconds, 1),
-            results=() if code else _results(found),
-            failure=_failure(code, log) if code else None,
+            results=_results(found) if failure is None else (),
+            failure=failure,
         )
-        self._say(f"{place}{name}: {_summary(made)} after {shown(seconds)}")
+        self._say(f"{place}{name}: {_summary(made)}")
         return made
 
     def _say(self, text: str) -> None:
@@ -108,6 +109,8 @@ def _results(file: Path) -> tuple[Result, ...]:
 
 def _failure(code: int, log: Path) -> str:
     """Say how a comparison ended: its last words, or the signal that ended it."""
+    if code == 0:
+        return "it wrote no results"
     if code < 0:
         return f"killed by {Signals(-code).name}"
     words = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
@@ -115,7 +118,7 @@ def _failure(code: int, log: Path) -> str:
 
 
 def _summary(made: Comparison) -> str:
+    after = f"after {shown(made.seconds)}"
     if made.failure is not None:
-        return f"FAILED, {made.failure},"
-    missed = len(made.missed)
-    return f"{len(made.results) - missed} bounds held, {missed} missed"
+        return f"FAILED {after}: {made.failure}"
+    return f"{len(made.held)} bounds held, {len(made.missed)} missed {after}"

@@ -38,6 +38,8 @@ def this_machine() -> Machine:
 
 def commit() -> str:
     """Return the commit that is checked out, and whether files differ from it."""
+    if not (_ROOT / ".git").exists():
+        return "unknown"
     return _said("git", "-C", str(_ROOT), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
 
 

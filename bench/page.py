@@ -30,9 +30,9 @@ bound is missed, this page says so.
 **Read ratios, not times.** Times are those of one machine on one day. What else it did meanwhile slowed both
 sides, though seldom evenly: a ratio near its bound may be on the other side of it next time.
 
-`make bench` measures anew and writes this page; `make bench SCALE=full` takes the sizes that the bounds were set
-for. `python -m bench NAME` makes one comparison again, and `python -m bench.page` writes the page from what was
-gathered. Nobody edits it: it says what [figures.json](figures.json) says.
+`make bench` measures anew and writes this page; `make bench SCALE=full` takes the sizes that the bounds were
+set for. `python -m bench NAME` makes one comparison again, and `python -m bench.page` writes the page from all
+that was gathered. Nobody edits it: it says what [figures.json](figures.json) says.
 """
 
 
@@ -89,7 +89,7 @@ def _overview(figures: Figures) -> Iterator[str]:
             (
                 f"[{each.name}](#{each.name})",
                 each.about,
-                str(sum(result.is_bound and result.holds for result in each.results)),
+                str(len(each.held)),
                 "**failed**" if each.failure is not None else _emphasized(len(each.missed)),
                 shown(each.seconds),
             )
