@@ -31,8 +31,8 @@ bound is missed, this page says so.
 sides, though seldom evenly: a ratio near its bound may be on the other side of it next time.
 
 `make bench` measures anew and writes this page; `make bench SCALE=full` takes the sizes that the bounds were
-set for. `python -m bench NAME` makes one comparison again, and `python -m bench.page` writes the page from all
-that was gathered. Nobody edits it: it says what [figures.json](figures.json) says.
+set for. `python -m bench NAME` makes one comparison again, and `python -m bench.page` writes the page from
+what was gathered. Nobody edits it: it says what [figures.json](figures.json) says.
 """
 
 

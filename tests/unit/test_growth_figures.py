@@ -22,15 +22,17 @@ USAGE = Usage(
 )
 
 
-def grown(**most: float) -> dict[str, Result]:
-    """Hold a stage that takes ten times as much of everything but memory, or what is given."""
-    ten_times = {"seconds": 20.0, "cpu_seconds": 30.0, "statements": 1_000, "files": 20_000, **most}
-    usages = {1_000: USAGE, 10_000: replace(USAGE, **ten_times)}
-    return {result.name.removeprefix("load: "): result for result in held("load", usages)}
+TEN_TIMES = replace(USAGE, seconds=20.0, cpu_seconds=30.0, statements=1_000, files=20_000)
+
+
+def grown(most: Usage) -> dict[str, Result]:
+    """Hold what ten times as many partitions took."""
+    found = held("load", {1_000: USAGE, 10_000: most})
+    return {result.name.removeprefix("load: "): result for result in found}
 
 
 def test_what_grows_as_partitions_do_holds() -> None:
-    assert {name: result.value for name, result in grown().items()} == {
+    assert {name: result.value for name, result in grown(TEN_TIMES).items()} == {
         "time a partition": 1,
         "CPU a partition": 1,
         "statements a partition": 1,
@@ -38,11 +40,11 @@ def test_what_grows_as_partitions_do_holds() -> None:
         "memory of the driver": 1,
         "memory of Java": 1,
     }
-    assert all(result.holds for result in grown().values())
+    assert all(result.holds for result in grown(TEN_TIMES).values())
 
 
 def test_what_grows_faster_is_missed() -> None:
-    found = grown(seconds=25.0, statements=1_001, driver_megabytes=301.0)
+    found = grown(replace(TEN_TIMES, seconds=25.0, statements=1_001, driver_megabytes=301.0))
     assert {name for name, result in found.items() if not result.holds} == {
         "time a partition",
         "statements a partition",
@@ -52,7 +54,7 @@ def test_what_grows_faster_is_missed() -> None:
 
 
 def test_what_only_the_most_partitions_need_is_missed() -> None:
-    assert not grown(worker_megabytes=1.0)["memory of a worker"].holds
+    assert not grown(replace(TEN_TIMES, worker_megabytes=1.0))["memory of a worker"].holds
 
 
 def test_statements_and_files_of_the_work_alone_are_counted(tmp_path: Path) -> None:
