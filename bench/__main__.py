@@ -26,13 +26,13 @@ def main(arguments: list[str]) -> int:
     """
     asked = _parse(arguments)
     wanted = asked.names or names()
-    figures = continued(GATHERED, asked.scale, this_machine(), names())
+    machine = this_machine()
     gatherer = Gatherer(asked.scale, RESULTS, Console(stderr=True))
     made = []
     for number, name in enumerate(wanted, 1):
         made.append(gatherer.make(name, f"[{number}/{len(wanted)}] "))
-        figures = figures.including(made[-1])
-        write(figures, GATHERED)
+        figures = continued(GATHERED, asked.scale, machine, names())  # others may add to it meanwhile
+        write(figures.including(made[-1]), GATHERED)
     console = Console(width=160)
     for each in made:
         console.print(table(each))

@@ -22,7 +22,7 @@ from tests.support.ledger import postgresql_server
 
 SIZES = [
     int(size)
-    for size in os.environ.get("BOOK_PARTITIONS", sized(small="20000", full="1000,5000,20000")).split(",")
+    for size in os.environ.get("BOOK_PARTITIONS", sized(small="5000", full="1000,5000,20000")).split(",")
 ]
 _ROUNDS = sized(small=2, full=3)
 _KEY = f"demo/{CUSTOMER}/{QUERY}/{DAY}"

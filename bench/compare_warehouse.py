@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROUNDS = sized(small=3, full=5)
-CUSTOMERS, DAYS = 50, 100
+CUSTOMERS, DAYS = 50, sized(small=40, full=100)
 WARM_UP = 400
 SIDE_BY_SIDE = 1_000
 REPLACED_CUSTOMERS, REPLACED_DAYS = 10, 10
