@@ -40,13 +40,13 @@ def _book(store: Path, ledger: str) -> Book:
 def _usages(book: Book, store: Path, days: int) -> dict[str, Usage]:
     """Go through the stages, and read what came of it in each way."""
     selection, partitions = chosen(demo_keys(CUSTOMERS, days)), CUSTOMERS * days
-    count = f"select count(*), max(metrics_clicks) from {QUERY}"
+    count = f"select count(*) as rows, max(metrics_clicks) from {QUERY}"
     stages: dict[str, Callable[[], None]] = {
         "extract": lambda: check(book.extract(selection).sealed, partitions),
         "validate": lambda: check(book.validate(selection).accepted, partitions),
         "load": lambda: check(book.load(selection).published, partitions),
         "read from Spark": lambda: check(count_rows(book.read(QUERY)), partitions * ROWS),
-        "sql": lambda: check(book.sql(count)["count_star()"][0].as_py(), partitions * ROWS),
+        "sql": lambda: check(book.sql(count)["rows"][0].as_py(), partitions * ROWS),
         "status": lambda: check(
             book.status_counts(selection).availabilities[Availability.PUBLISHED], partitions
         ),

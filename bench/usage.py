@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from sqlalchemy import Engine, event
 _PEAK = re.compile(r"VmHWM:\s+([0-9]+) kB")
 _FORGET_PEAK = "5"
 """What Linux takes in `clear_refs` for: from now on."""
+_ENDED = (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError)
+"""What is raised of a process that has ended since it was listed: Spark's come and go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ def usage_of(work: Callable[[], object], folder: Path) -> Usage:
     A PostgreSQL server is a process of its own, which nobody here has started: it is not counted.
     """
     for process in _processes():
-        Path(f"/proc/{process.pid}/clear_refs").write_text(_FORGET_PEAK)
+        with suppress(*_ENDED):
+            Path(f"/proc/{process.pid}/clear_refs").write_text(_FORGET_PEAK)
     files, used, began = _files(folder), cpu_seconds(), time.perf_counter()
     with _statements() as statements:
         work()
@@ -54,20 +57,30 @@ def usage_of(work: Callable[[], object], folder: Path) -> Usage:
 
 
 def peak_megabytes(process: psutil.Process) -> float:
-    """Return the most memory that a process has had resident."""
-    match = _PEAK.search(Path(f"/proc/{process.pid}/status").read_text())
-    assert match is not None
-    return int(match[1]) / 1024
+    """Return the most memory that a process has had resident; 0 if it has ended."""
+    with suppress(*_ENDED):
+        match = _PEAK.search(Path(f"/proc/{process.pid}/status").read_text())
+        return int(match[1]) / 1024 if match else 0.0
+    return 0.0
 
 
 def cpu_seconds() -> float:
     """Return the processor time of this process and all that it has started, also of what has ended since."""
-    return sum(sum(each.cpu_times()[:4]) for each in _processes())
+    total = 0.0
+    for each in _processes():
+        with suppress(*_ENDED):  # then its parent has its time
+            total += sum(each.cpu_times()[:4])
+    return total
 
 
 def started(name: str) -> list[psutil.Process]:
     """Return the processes of a program, by how its name begins, that this process has started."""
-    return [each for each in psutil.Process().children(recursive=True) if each.name().startswith(name)]
+    found = []
+    for each in psutil.Process().children(recursive=True):
+        with suppress(*_ENDED):
+            if each.name().startswith(name):
+                found.append(each)
+    return found
 
 
 def _processes() -> list[psutil.Process]:
