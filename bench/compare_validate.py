@@ -111,6 +111,7 @@ def _usage(folder: Path) -> list[Result]:
             f">= {0.8 * CORES}",
             large["cores_busy"] >= 0.8 * CORES,
             f"{large['seconds']:.1f} s",
+            why="It can only use cores that are free: where others work too, it does not get both.",
         ),
     ]
 
