@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 
 NO_BOUND = "-"
+BUSY = "This is a time and not a ratio: where others work on the machine too, it is longer."
+"""Why a bound of seconds is missed, where the processor time beside it says so."""
 
 
 @dataclass(frozen=True, slots=True)
