@@ -38,7 +38,7 @@ QUERY = "campaign_daily"
 DAYS = 100
 """Of each customer; a book has many customers, and a few days of each in a run."""
 _BATCH = 5_000
-_FEW = "What every book has once, first pages and maps of tables, few have to share: each further one takes less."
+_FEW = "What every book has once, first pages and maps of tables, few have to share: further ones take less."
 
 Sizes = dict[str, int]
 """Bytes by table, its indexes included."""
