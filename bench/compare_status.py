@@ -71,9 +71,9 @@ _READ_THRICE = (
 
 _MADE_OF = (
     ("freshness and code",),
-    ("freshness, code, and a query of four made of another", SAME_DAY),
-    ("the same, made of a week", WEEK),
-    ("the same, made of all customers", ALL_CUSTOMERS),
+    ("one query of four made of another", SAME_DAY),
+    ("one query of four made of a week of another", WEEK),
+    ("one query of four made of all customers of another", ALL_CUSTOMERS),
 )
 
 
@@ -104,7 +104,7 @@ def _on(name: str, url: str, folder: str) -> Iterator[Result]:
             yield duration(text, ours, peer, at_most=3, detail=detail, why=_JOIN if upstreams else _ARRAYS)
         count = partial(ledger.reader.statuses.counts, expectations(SAME_DAY))
         ours, peer = seconds(ROUNDS, count, lambda: bare.ask(_ABOVE))
-        text = f"counts, a query of four made of another, {name}, against that bare join and GROUP BY"
+        text = f"counts, one query of four made of another, {name}, against that bare join and GROUP BY"
         yield noted(text, ours / peer, "x time", f"{ours:.2f} s of {peer:.2f} s")
         yield _grid(name, ledger, bare)
         yield from _explanations(name, ledger, RunArchive(f"{folder}/archive"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def _missed(figures: Figures) -> Iterator[str]:
             if each.failure is not None
         ),
         *(
-            f"- {each.name}: {_safe(result.name)}: **{_value(result)}**, bound {result.bound}. {_why(result)}"
+            f"- {each.name}: {_safe(result.name)}: **{_value(result)}**, bound {_bound(result)}. {_why(result)}"
             for each in figures.comparisons
             for result in each.missed
         ),
@@ -135,7 +136,7 @@ def _section(made: Comparison) -> Iterator[str]:
     yield from _table(
         ("what", "measured", "bound", "", "detail"),
         (
-            (result.name, _value(result), result.bound, _mark(result), result.detail)
+            (result.name, _value(result), _bound(result), _mark(result), result.detail)
             for result in made.results
         ),
     )
@@ -143,7 +144,12 @@ def _section(made: Comparison) -> Iterator[str]:
 
 def _value(result: Result) -> str:
     digits = 0 if abs(result.value) >= 1_000 else 2
-    return f"{result.value:,.{digits}f} {result.unit}".rstrip()
+    unit = re.sub(r"^x\b", "×", result.unit)
+    return f"{result.value:,.{digits}f} {unit}".rstrip()
+
+
+def _bound(result: Result) -> str:
+    return result.bound.replace("<=", "≤").replace(">=", "≥")
 
 
 def _mark(result: Result) -> str:
