@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -111,17 +110,14 @@ def _missed(figures: Figures) -> Iterator[str]:
             if each.failure is not None
         ),
         *(
-            f"- {each.name}: {_safe(result.name)}: **{_value(result)}**, bound {_bound(result)}. {_why(result)}"
+            f"- {each.name}: {_safe(result.name)}: **{_value(result)}**, bound {_bound(result)}."
+            f" {result.why or 'Why is not known.'}"
             for each in figures.comparisons
             for result in each.missed
         ),
     ]
     yield from lines or ["No bound was missed."]
     yield ""
-
-
-def _why(result: Result) -> str:
-    return result.why or "Why is not known."
 
 
 def _section(made: Comparison) -> Iterator[str]:
@@ -144,8 +140,7 @@ def _section(made: Comparison) -> Iterator[str]:
 
 def _value(result: Result) -> str:
     digits = 0 if abs(result.value) >= 1_000 else 2
-    unit = re.sub(r"^x\b", "×", result.unit)
-    return f"{result.value:,.{digits}f} {unit}".rstrip()
+    return f"{result.value:,.{digits}f} {result.unit}".rstrip()
 
 
 def _bound(result: Result) -> str:

@@ -50,7 +50,7 @@ def test_there_are_figures_of_every_comparison() -> None:
 def test_a_missed_bound_is_named_with_its_reason() -> None:
     text = page(figures(made("load", HELD, BROKEN)))
     [line] = lines_of(text, "- load: ")
-    assert "**0.50 × speed**, bound ≥ 1. It plans twice." in line
+    assert "**0.50 x speed**, bound ≥ 1. It plans twice." in line
     assert "No bound was missed" not in text
     [row] = lines_of(text, "| read ")
     assert "**missed**" in row
@@ -81,7 +81,7 @@ def test_a_comparison_that_did_not_end_is_named_and_counts_as_failed() -> None:
 
 def test_text_does_not_break_the_table() -> None:
     [row] = lines_of(page(figures(made("load", BROKEN))), "| read ")
-    assert row.startswith("| read \\| scan, against &lt;Spark> | 0.50 × speed |")
+    assert row.startswith("| read \\| scan, against &lt;Spark> | 0.50 x speed |")
 
 
 @pytest.mark.parametrize(("load", "noisy"), [(1.9, False), (7.5, True)])
