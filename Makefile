@@ -64,7 +64,7 @@ test: setup lint types imports pytest ## all of the above: what CI runs
 soak: setup ## stop every command at many moments; kill loops, and let them live; stage with two pyarrows; an hour
 	$(BIN)/pytest -v tests/soak
 
-bench: setup ## measure against peers, and write docs/figures.md; SCALE=full: as large as the bounds say; hours
+bench: setup ## measure against peers, and write docs/figures.md; an hour; longer with SCALE=full
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m bench --scale $(SCALE); ended=$$?; $(BIN)/python -m bench.page && exit $$ended
 
