@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from tests.support.extraction import demo_keys
 CUSTOMERS = 100
 ROWS = 20
 _WARM_DAYS = 2
+_COUNT = f"select count(*) as rows, max(metrics_clicks) from {QUERY}"
 
 
 def main(folder: Path, ledger: str, partitions: int) -> None:
@@ -40,18 +42,23 @@ def _book(store: Path, ledger: str) -> Book:
 def _usages(book: Book, store: Path, days: int) -> dict[str, Usage]:
     """Go through the stages, and read what came of it in each way."""
     selection, partitions = chosen(demo_keys(CUSTOMERS, days)), CUSTOMERS * days
-    count = f"select count(*) as rows, max(metrics_clicks) from {QUERY}"
-    stages: dict[str, Callable[[], None]] = {
+    on_spark: dict[str, Callable[[], None]] = {
         "extract": lambda: check(book.extract(selection).sealed, partitions),
         "validate": lambda: check(book.validate(selection).accepted, partitions),
         "load": lambda: check(book.load(selection).published, partitions),
         "read from Spark": lambda: check(count_rows(book.read(QUERY)), partitions * ROWS),
-        "sql": lambda: check(book.sql(count)["rows"][0].as_py(), partitions * ROWS),
+    }
+    without: dict[str, Callable[[], None]] = {
         "status": lambda: check(
             book.status_counts(selection).availabilities[Availability.PUBLISHED], partitions
         ),
+        "sql": lambda: check(book.sql(_COUNT)["rows"][0].as_py(), partitions * ROWS),
     }
-    return {stage: usage_of(work, store) for stage, work in stages.items()}
+    return {stage: usage_of(work, store) for stage, work in on_spark.items()} | {
+        # Java and its workers are there still, and have no part in it.
+        stage: replace(usage_of(work, store), java_megabytes=0.0, worker_megabytes=0.0)
+        for stage, work in without.items()
+    }
 
 
 if __name__ == "__main__":
