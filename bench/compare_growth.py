@@ -32,7 +32,6 @@ class Bound:
     taken: Callable[[Usage, int], float]
     shown: str
     at_most: float
-    why: str = ""
 
 
 BOUNDS = (
@@ -44,6 +43,11 @@ BOUNDS = (
     Bound("memory of Java", lambda usage, _: usage.java_megabytes, "{:,.0f} MB", 2),
     Bound("memory of a worker", lambda usage, _: usage.worker_megabytes, "{:,.0f} MB", 1.5),
 )
+
+REASONS = {
+    ("sql", "memory of the driver"): "Arrow keeps the metadata of every file that it scans, some 30 KB each.",
+}
+"""Why a stage misses a bound, by its name and by what is bound."""
 
 
 def run() -> list[Result]:
@@ -63,7 +67,7 @@ def _growing(database: str, folder: Path, ledger: Callable[[Path], str]) -> Iter
         place.mkdir(parents=True)
         taken[size] = _measured(place, ledger(place), size)
     for stage in taken[SIZES[0]]:
-        yield from held(f"{stage}, {database}", {size: taken[size][stage] for size in SIZES})
+        yield from held(stage, database, {size: taken[size][stage] for size in SIZES})
 
 
 def _measured(folder: Path, ledger: str, partitions: int) -> dict[str, Usage]:
@@ -72,7 +76,7 @@ def _measured(folder: Path, ledger: str, partitions: int) -> dict[str, Usage]:
     return msgspec.json.decode(said, type=dict[str, Usage])
 
 
-def held(name: str, grown: Grown) -> Iterator[Result]:
+def held(stage: str, database: str, grown: Grown) -> Iterator[Result]:
     """Hold what a stage took of the most partitions against the fewest; what it has no use of is left out."""
     for bound in BOUNDS:
         each = {size: bound.taken(usage, size) for size, usage in sorted(grown.items())}
@@ -81,5 +85,12 @@ def held(name: str, grown: Grown) -> Iterator[Result]:
             continue
         ratio = most / least if least else float("inf")
         detail = ", ".join(f"{size:,}: {bound.shown.format(value)}" for size, value in each.items())
-        holds = ratio <= bound.at_most
-        yield Result(f"{name}: {bound.what}", ratio, "x", f"<= {bound.at_most}", holds, detail, bound.why)
+        yield Result(
+            f"{stage}, {database}: {bound.what}",
+            ratio,
+            "x",
+            f"<= {bound.at_most}",
+            ratio <= bound.at_most,
+            detail,
+            REASONS.get((stage, bound.what), ""),
+        )

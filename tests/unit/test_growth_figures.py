@@ -27,8 +27,8 @@ TEN_TIMES = replace(USAGE, seconds=20.0, cpu_seconds=30.0, statements=1_000, fil
 
 def grown(most: Usage) -> dict[str, Result]:
     """Hold what ten times as many partitions took."""
-    found = held("load", {1_000: USAGE, 10_000: most})
-    return {result.name.removeprefix("load: "): result for result in found}
+    found = held("load", "SQLite", {1_000: USAGE, 10_000: most})
+    return {result.name.removeprefix("load, SQLite: "): result for result in found}
 
 
 def test_what_grows_as_partitions_do_holds() -> None:
