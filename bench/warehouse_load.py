@@ -85,7 +85,7 @@ class Warehouse:
             )
         )
         self._swap = self.book.ledger.pointers.swap
-        self.book.ledger.pointers.swap = self._timed_swap  # type: ignore[method-assign, assignment]
+        self.book.ledger.pointers.swap = self._timed_swap  # type: ignore[method-assign]
         self._spark = raw.spark
 
     def __enter__(self) -> Self:
