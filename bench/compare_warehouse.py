@@ -33,6 +33,9 @@ CUSTOMERS, DAYS = 50, sized(small=40, full=100)
 WARM_UP = 400
 SIDE_BY_SIDE = 1_000
 REPLACED_CUSTOMERS, REPLACED_DAYS = 10, 10
+_BEGINNING = (
+    "What a job of Spark takes to begin weighs more on few partitions: see how `growth` falls with more."
+)
 
 COLUMNS = demo_queries()[QUERY].contracts["1"].columns
 AGGREGATED = [column.name for column in COLUMNS if column.name.startswith(("metrics_", "segments_"))]
@@ -73,9 +76,21 @@ def _loading(raw: Raw, run_id: RunId, kept: ExitStack) -> tuple[list[Result], Wa
     timed = "in each load: " + ", ".join(f"{one:.1f}" for one in swaps)
     what = f"load {len(KEYS):,} partitions of {ROWS} rows"
     return [
-        duration(f"{what}, against DuckDB's COPY", mine, theirs, at_most=0.9, detail=_seconds(mine, theirs)),
+        duration(
+            f"{what}, against DuckDB's COPY",
+            mine,
+            theirs,
+            at_most=0.9,
+            detail=_seconds(mine, theirs),
+            why=_BEGINNING,
+        ),
         speed(
-            f"{what}, against Spark's partitionBy", mine, sparks, at_least=12, detail=_seconds(mine, sparks)
+            f"{what}, against Spark's partitionBy",
+            mine,
+            sparks,
+            at_least=12,
+            detail=_seconds(mine, sparks),
+            why=_BEGINNING,
         ),
         Result(f"{len(KEYS):,} swaps, of the time of the load", share, "%", "< 5", share < 5, timed),
     ], warehouse
@@ -108,8 +123,10 @@ def _reading(spark: SparkSession, warehouse: Warehouse) -> list[Result]:
         lambda: ds.dataset(files, format="parquet").to_table(),
     )
     return [
-        speed(what, whole, peer, at_least=6, detail=_seconds(whole, peer)),
-        speed(f"{what}, columns named", named, peer, at_least=6, detail=_seconds(named, peer)),
+        speed(what, whole, peer, at_least=6, detail=_seconds(whole, peer), why=_BEGINNING),
+        speed(
+            f"{what}, columns named", named, peer, at_least=6, detail=_seconds(named, peer), why=_BEGINNING
+        ),
         duration("book.table, against a pyarrow dataset", *tables, at_most=1.5, detail=_seconds(*tables)),
     ]
 
@@ -146,7 +163,14 @@ def _replacing(raw: Raw, first: RunId) -> list[Result]:
         what = f"replace {len(replaced)} of {len(keys):,} partitions {{}}, against {name}"
         results += [
             noted(what.format("one by one"), theirs / one_by_one, "x speed", _seconds(one_by_one, theirs)),
-            speed(what.format("at once"), at_once, batch, at_least=0.5, detail=_seconds(at_once, batch)),
+            speed(
+                what.format("at once"),
+                at_once,
+                batch,
+                at_least=0.5,
+                detail=_seconds(at_once, batch),
+                why=_BEGINNING,
+            ),
         ]
     return results
 
