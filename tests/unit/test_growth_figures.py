@@ -68,9 +68,9 @@ def test_statements_and_files_of_the_work_alone_are_counted(tmp_path: Path) -> N
         (tmp_path / "new").mkdir()
         (tmp_path / "new" / "file").touch()
 
-    taken = usage_of(work, tmp_path)
     with engine.connect() as connection:
         connection.execute(text("SELECT 1"))
+    taken = usage_of(work, tmp_path)
     engine.dispose()
     assert (taken.statements, taken.files) == (2, 1)
     assert taken.driver_megabytes > 0
