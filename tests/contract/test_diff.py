@@ -58,7 +58,7 @@ def put(book: Book, run: int, *, version: str = "1", rows: int = 10) -> None:
 
 def one(book: Book, *runs: int | None, limit: int = 3) -> RunDiff:
     named = [None if run is None else run_id(run) for run in runs]
-    [found] = book.diff(Selection(keys=key()), *named, limit=limit)
+    [found] = book.diff(Selection(keys=[key()]), *named, limit=limit)
     assert isinstance(found, RunDiff), found
     return found
 
@@ -166,14 +166,14 @@ def test_what_cannot_be_compared_is_told_beside_the_others(book: Book) -> None:
     assert isinstance(damaged, NotCompared)
     assert damaged.failed
     assert "not what was loaded" in damaged.why
-    [unknown] = book.diff(Selection(keys=key()), run_id(1), run_id(9))
+    [unknown] = book.diff(Selection(keys=[key()]), run_id(1), run_id(9))
     assert isinstance(unknown, NotCompared)
     assert run_id(9) in unknown.why
 
 
 def test_a_key_that_nobody_knows_has_nothing_to_compare(book: Book) -> None:
     nobody = PartitionKey("demo", "c9", "campaign_daily", key().logical_date)
-    [found] = book.diff(Selection(keys=nobody))
+    [found] = book.diff(Selection(keys=[nobody]))
     assert isinstance(found, NotCompared)
     assert found.to_dict()["customer_id"] == "c9"
 
