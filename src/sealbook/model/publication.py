@@ -286,6 +286,7 @@ class Published(NamedTuple):
     format: int
     copy: int
     part_digests: tuple[str, ...] | None
+    loaded_at: datetime
     behind: bool
     withdrawn: Withdrawal | None = None
     """Why the present does not read it any more; only a cut still does (R-WH-7)."""

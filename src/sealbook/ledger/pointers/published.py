@@ -7,7 +7,6 @@ states: what a verdict demotes is out of sight in the verdict's own transaction 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from datetime import date, datetime
 from typing import Any
 
@@ -31,7 +30,7 @@ from sealbook.model.publication import Change, Coverage, CoverageKind, Cut, Poin
 from sealbook.model.selection import Selection
 
 _POINTED = [pointer.c[name] for name in (*KEY, "run_id", "schema_version")]
-_LOADED = loaded(STAGED)
+_LOADED = loaded((*STAGED, "loaded_at"))
 _ORDER = [pointer.c[name] for name in BY_QUERY]
 
 
@@ -40,12 +39,6 @@ class PublishedReader:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @contextmanager
-    def snapshot(self) -> Iterator[PublishedReader]:
-        """Yield a reader all of whose answers are of one instant, for any number of them, by any thread."""
-        with self._database.snapshot() as at_one_instant:
-            yield PublishedReader(at_one_instant)
 
     def published(
         self, selection: Selection = EVERYTHING, *, strict: bool = False, cut: str | None = None
