@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
@@ -79,6 +80,11 @@ class Snapshot:
             self.version: int = pointers.version() if cut is None else pointers.cut(cut).version
             """The version of the warehouse."""
             self._opened = opened.pop_all()
+
+    @cached_property
+    def token(self) -> str:
+        """From where changes follow on what is read here: for `book.changes(…, after=token)` (R-CON-5)."""
+        return str(self._ledger.pointers.token(self._cut))
 
     def read(
         self,

@@ -343,7 +343,8 @@ class Change(StrEnum):
     REPLACED = "replaced"
     RESTORED = "restored"
     """It can be read again, after it could not."""
-    FIRST_PUBLISHED = "first_published"
+    PUBLISHED = "published"
+    """It can be read for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
