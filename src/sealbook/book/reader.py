@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from sealbook.book.checks import check_raw
 from sealbook.book.statuses import StatusReads
-from sealbook.config import Settings, check_selection
+from sealbook.config import Settings, check_selection, find_query
+from sealbook.errors import InvalidInput
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from sealbook.book.snapshot import CoverageAsked, FrameAsked, Snapshot, TableAsked
+    from sealbook.book.snapshot import CoverageAsked, FrameAsked, PartitionsAsked, Snapshot, TableAsked
     from sealbook.ledger import LedgerReader
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
+    from sealbook.model.published_changes import Changes
     from sealbook.model.run_diff import NotCompared, RunDiff
     from sealbook.raw import RawReader, SealedRun
     from sealbook.validate.infer import Proposal
@@ -112,6 +114,58 @@ class Readable(StatusReads):
         """
         with self.snapshot(cut=cut, strict=strict) as now:
             return now.coverage(query_name, **asked)
+
+    def changes(
+        self,
+        query_name: str,
+        after: str | None = None,
+        *,
+        consumer: str | None = None,
+        limit: int | None = None,
+        source: str | None = None,
+        **asked: Unpack[PartitionsAsked],
+    ) -> Changes:
+        """Return each change of the run that consumers get of a query's partitions, in order (R-CON-5).
+
+        It is told what came after a token, which changes and snapshots have, or after a cut; else after what
+        a `consumer` has advanced to; else all that ever was. `token` of the answer is where the next follow.
+        """
+        query = find_query(self.settings.sources, query_name, source)
+        chosen = Selection(source=query.source, queries=query.name, **asked)
+        return self.changes_of(chosen, after, consumer=consumer, limit=limit)
+
+    def changes_of(
+        self,
+        selection: Selection,
+        after: str | None = None,
+        *,
+        consumer: str | None = None,
+        limit: int | None = None,
+    ) -> Changes:
+        """Do the same for whatever is chosen; for a consumer, that is one query."""
+        from sealbook.ledger.pointers.published import BEGINNING
+
+        pointers = self._reads.pointers
+        if after is None and consumer is not None:
+            kept = pointers.consumer(consumer, *self._followed(selection))
+            after = None if kept is None else kept.token
+        since = BEGINNING if after is None else pointers.token(after)
+        return pointers.changes(selection, since, limit)
+
+    def _followed(self, selection: Selection) -> tuple[str, str]:
+        """Return the one query that a selection names, of which a consumer keeps a token."""
+        names = [
+            (query.source, query.name)
+            for query in self.queries
+            if selection.queries is not None and selection.has_query(query.source, query.name)
+        ]
+        if len(names) != 1:
+            raise InvalidInput(
+                f"a consumer keeps a token for one query; {len(names)} are chosen",
+                field="query",
+                remedy="Name one query, and its source where several have it.",
+            )
+        return names[0]
 
     def diff(
         self,
