@@ -18,7 +18,7 @@ from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey
 from sealbook.model.publication import Action, Withdrawal
 from sealbook.model.published_changes import Changes, ChangeToken, UnreadPointer
-from sealbook.model.selection import Selection
+from sealbook.model.selection import Selection, key_of
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import load, seen
 from tests.support.published import CONTRACTS, FIRST_DAY, QUERY, SOURCE, open_book, rows_of, write
@@ -222,7 +222,7 @@ def test_tokens_that_are_none_are_refused(ledger: Ledger) -> None:
 
 
 def test_a_token_reads_as_it_was_written() -> None:
-    unread = frozenset({UnreadPointer(KEY, 3), UnreadPointer(OTHER, 5)})
+    unread = frozenset({UnreadPointer(*key_of(KEY), 3), UnreadPointer(*key_of(OTHER), 5)})
     for token in (ChangeToken(7), ChangeToken(7, unread)):
         assert ChangeToken.parse(str(token)) == token
     assert str(ChangeToken(7)) == "7"

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from sealbook.errors import InvalidInput
 from sealbook.model.keys import PartitionKey, RunId
 from sealbook.model.publication import Change, Withdrawal
+from sealbook.model.selection import key_of
 
 _TOKEN = re.compile(r"(?P<version>[0-9]{1,18})(\.(?P<unread>[A-Za-z0-9_=-]+))?")
 _CONSUMER = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
@@ -26,8 +27,16 @@ _CONSUMER = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
 class UnreadPointer(NamedTuple):
     """A pointer that holds, and that readers pass over: its run was rejected, and no load has come by yet."""
 
-    key: PartitionKey
+    source: str
+    customer_id: str
+    query_name: str
+    logical_date: date
     valid_from: int
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return PartitionKey(*self[:4])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,9 @@ class ChangeToken:
             packed = found["unread"]
             lines = "" if packed is None else zlib.decompress(urlsafe_b64decode(packed)).decode()
             pairs = [line.split(" ") for line in lines.splitlines()]
-            unread = frozenset(UnreadPointer(PartitionKey.parse(key), int(begun)) for key, begun in pairs)
+            unread = frozenset(
+                UnreadPointer(*key_of(PartitionKey.parse(key)), int(begun)) for key, begun in pairs
+            )
         except (ValueError, zlib.error):
             raise InvalidInput.of("token", text, "a token that `sealbook changes` gave, or a cut") from None
         return cls(int(found["version"]), unread)
@@ -97,24 +108,21 @@ class Changes:
         return {"items": [each._asdict() for each in self.items], "token": self.token, "more": self.more}
 
 
-class PointerEnd(NamedTuple):
-    """A pointer that ended: whose, of which run, and since when it had held."""
+class PointerStep(NamedTuple):
+    """What a version of the warehouse did to the pointer of a partition: ended it, began another, or both."""
 
-    run_id: RunId
-    valid_from: int
-
-
-@dataclass(slots=True)
-class PointerStep:
-    """What one version of the warehouse did to the pointer of a partition."""
-
-    key: PartitionKey
     version: int
+    source: str
+    customer_id: str
+    query_name: str
+    logical_date: date
     at: datetime
-    ended: PointerEnd | None = None
-    begun: RunId | None = None
-    is_first: bool = False
-    """Whether it never had a pointer before."""
+    ended_run_id: RunId | None
+    ended_from: int | None
+    """Since when what ended had held."""
+    begun_run_id: RunId | None
+    had_one: bool
+    """Whether the partition ever had a pointer before the one that began."""
 
 
 def told(steps: Iterable[PointerStep], unread: set[UnreadPointer]) -> Iterator[PublishedChange]:
@@ -123,35 +131,29 @@ def told(steps: Iterable[PointerStep], unread: set[UnreadPointer]) -> Iterator[P
     Those that end are taken out of it: that they cannot be read is no news.
     """
     for step in steps:
-        before = None
-        if step.ended is not None:
-            known = UnreadPointer(step.key, step.ended.valid_from)
-            before = None if known in unread else step.ended.run_id
-            unread.discard(known)
-        if before is None and step.begun is None:
-            continue
-        yield PublishedChange(
-            *(step.key.source, step.key.customer_id, step.key.query_name, step.key.logical_date),
-            _kind(before, step.begun, is_first=step.is_first),
-            before,
-            step.begun,
-            step.version,
-            step.at,
-        )
+        before, after = step.ended_run_id, step.begun_run_id
+        if unread and step.ended_from is not None:
+            known = UnreadPointer(*step[1:5], step.ended_from)
+            if known in unread:
+                unread.remove(known)
+                before = None
+        if before is not None or after is not None:
+            kind = _kind(before, after, had_one=step.had_one)
+            yield PublishedChange(*step[1:5], kind, before, after, step.version, step.at)
 
 
-def _kind(before: RunId | None, after: RunId | None, *, is_first: bool) -> Change:
+def _kind(before: RunId | None, after: RunId | None, *, had_one: bool) -> Change:
     if after is None:
         return Change.WITHDRAWN
     if before is not None:
         return Change.REPLACED
-    return Change.PUBLISHED if is_first else Change.RESTORED
+    return Change.RESTORED if had_one else Change.PUBLISHED
 
 
-def by_verdict(key: PartitionKey, run_id: RunId, version: int, *, withdrawn: bool) -> PublishedChange:
+def by_verdict(pointer: UnreadPointer, run_id: RunId, version: int, *, withdrawn: bool) -> PublishedChange:
     """Say that a verdict has withdrawn a run, or brought it back, while its pointer held."""
     return PublishedChange(
-        *(key.source, key.customer_id, key.query_name, key.logical_date),
+        *pointer[:4],
         Change.WITHDRAWN if withdrawn else Change.RESTORED,
         run_id if withdrawn else None,
         None if withdrawn else run_id,

@@ -7,10 +7,23 @@ pointers a verdict has withdrawn is asked together with the version, in one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from functools import cache
+from itertools import starmap
 from typing import Any
 
-from sqlalchemy import Connection, Select, select, true, union_all
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    not_,
+    null,
+    select,
+    true,
+    union_all,
+)
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger.db.queries import same
@@ -20,11 +33,10 @@ from sealbook.ledger.pointers.tables import pointer, warehouse_version
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
-from sealbook.model import PartitionKey, RunId
+from sealbook.model import RunId
 from sealbook.model.published_changes import (
     Changes,
     ChangeToken,
-    PointerEnd,
     PointerStep,
     PublishedChange,
     UnreadPointer,
@@ -35,11 +47,38 @@ from sealbook.model.selection import Selection
 
 _KEY = [pointer.c[name] for name in KEY]
 _earlier = pointer.alias("earlier")
+_replaced = pointer.alias("replaced")
+_following = pointer.alias("following")
 _HAD_ONE = (
     select(_earlier.c.run_id)
     .where(same(_earlier, pointer), _earlier.c.valid_from < pointer.c.valid_from)
     .exists()
 )
+_IS_FOLLOWED = (
+    select(_following.c.run_id)
+    .where(same(_following, pointer), _following.c.valid_from == pointer.c.valid_to)
+    .exists()
+)
+
+
+def _within(version: ColumnElement[int]) -> ColumnElement[bool]:
+    after, until = (bindparam(name, type_=BigInteger) for name in ("after", "until"))
+    return and_(version > after, version <= until)
+
+
+# Made once: to put these together takes as long as a database takes to answer them.
+_BEGUN = (
+    select(pointer.c.valid_from, *_KEY, pointer.c.published_at)
+    .add_columns(_replaced.c.run_id, _replaced.c.valid_from, pointer.c.run_id, _HAD_ONE)
+    .outerjoin(_replaced, and_(same(_replaced, pointer), _replaced.c.valid_to == pointer.c.valid_from))
+    .where(_within(pointer.c.valid_from))
+)
+_ENDED = (
+    select(pointer.c.valid_to, *_KEY, pointer.c.closed_at)
+    .add_columns(pointer.c.run_id, pointer.c.valid_from, null(), true())
+    .where(_within(pointer.c.valid_to), not_(_IS_FOLLOWED))
+)
+"""The columns of a PointerStep: of pointers that began, and of those that only ended."""
 
 _Unread = dict[UnreadPointer, RunId]
 
@@ -76,7 +115,14 @@ def read_changes(
 
 def _now(connection: Connection) -> tuple[int, _Unread]:
     """Return the version, and the pointers that hold and are not read, all of one instant."""
-    changed = changed_keys(connection.dialect.name, EVERYTHING)
+    rows = connection.execute(_now_query(connection.dialect.name)).all()
+    found = {UnreadPointer(*pointed): run_id for _, *pointed, run_id in rows if run_id is not None}
+    return rows[0][0], found
+
+
+@cache
+def _now_query(dialect: str) -> Select[Any]:
+    changed = changed_keys(dialect, EVERYTHING)
     unread = (
         select(*_KEY, pointer.c.valid_from, pointer.c.run_id)
         .select_from(changed)
@@ -85,19 +131,12 @@ def _now(connection: Connection) -> tuple[int, _Unread]:
         .where(READABLE.is_not(true()))
         .subquery("unread")
     )
-    query = (
+    return (
         select(warehouse_version.c.version, *unread.c)
         .select_from(warehouse_version)
         .outerjoin(unread, true())
         .order_by(*(unread.c[name] for name in KEY))
     )
-    rows = connection.execute(query).all()
-    found = {
-        UnreadPointer(PartitionKey(*key), valid_from): run_id
-        for _, *key, valid_from, run_id in rows
-        if run_id is not None
-    }
-    return rows[0][0], found
 
 
 def _until(connection: Connection, selection: Selection, after: int, version: int, limit: int | None) -> int:
@@ -120,25 +159,11 @@ def _until(connection: Connection, selection: Selection, after: int, version: in
 
 def _steps(connection: Connection, selection: Selection, after: int, until: int) -> Iterator[PointerStep]:
     """Yield what became of pointers, in the order of versions and then of keys."""
-    found: dict[tuple[int, PartitionKey], PointerStep] = {}
-
-    def step(version: int, key: PartitionKey, at: datetime) -> PointerStep:
-        return found.setdefault((version, key), PointerStep(key, version, at))
-
     chosen = conditions(connection.dialect.name, pointer, selection)
-    ended: Select[Any] = select(
-        pointer.c.valid_to, *_KEY, pointer.c.closed_at, pointer.c.run_id, pointer.c.valid_from
-    ).where(pointer.c.valid_to > after, pointer.c.valid_to <= until, *chosen)
-    for version, *key, at, run_id, valid_from in connection.execute(ended):
-        step(version, PartitionKey(*key), at).ended = PointerEnd(run_id, valid_from)
-    begun: Select[Any] = select(
-        pointer.c.valid_from, *_KEY, pointer.c.published_at, pointer.c.run_id, _HAD_ONE
-    ).where(pointer.c.valid_from > after, pointer.c.valid_from <= until, *chosen)
-    for version, *key, at, run_id, had_one in connection.execute(begun):
-        one = step(version, PartitionKey(*key), at)
-        one.begun, one.is_first = run_id, not had_one
-    for _, each in sorted(found.items(), key=lambda item: item[0]):
-        yield each
+    query = union_all(_BEGUN.where(*chosen), _ENDED.where(*chosen))
+    span = {"after": after, "until": until}
+    found = starmap(PointerStep, connection.execute(query, span))
+    yield from sorted(found, key=lambda step: step[:5])
 
 
 def _by_verdicts(
@@ -146,16 +171,13 @@ def _by_verdicts(
 ) -> Iterator[PublishedChange]:
     """Say what verdicts withdrew and brought back of pointers that hold, in the order of keys."""
     for each, run_id in now.items():
-        if each not in before and selection.matches(each.key):
-            yield by_verdict(each.key, run_id, version, withdrawn=True)
-    back = sorted(each for each in before if each not in now and selection.matches(each.key))
+        if each not in before and selection.matches(each):
+            yield by_verdict(each, run_id, version, withdrawn=True)
+    back = sorted(each for each in before if each not in now and selection.matches(each))
     if back:
         holds = select(*_KEY, pointer.c.valid_from, pointer.c.run_id).where(
             *conditions(connection.dialect.name, pointer, Selection(keys=[each.key for each in back]))
         )
-        runs = {
-            UnreadPointer(PartitionKey(*key), valid_from): run_id
-            for *key, valid_from, run_id in connection.execute(holds)
-        }
+        runs = {UnreadPointer(*pointed): run_id for *pointed, run_id in connection.execute(holds)}
         for each in back:
-            yield by_verdict(each.key, runs[each], version, withdrawn=False)
+            yield by_verdict(each, runs[each], version, withdrawn=False)

@@ -23,7 +23,7 @@ from sealbook.model.published_changes import (
     UnreadPointer,
     check_consumer_name,
 )
-from sealbook.model.selection import Selection
+from sealbook.model.selection import Selection, key_of
 
 _PLACE = [consumer.c[name] for name in ("name", "source", "query_name")]
 _REACHED = and_(
@@ -128,7 +128,7 @@ def _consumers(connection: Connection, key: PartitionKey) -> Iterator[Holder]:
     )
     for name, token, version, valid_from, run_id, withdrawn in connection.execute(query):
         # Who was told already that it cannot be read has it no more.
-        if UnreadPointer(key, valid_from) not in ChangeToken.parse(token).unread:
+        if UnreadPointer(*key_of(key), valid_from) not in ChangeToken.parse(token).unread:
             yield Holder("consumer", name, version, run_id, _withdrawal(withdrawn))
 
 
