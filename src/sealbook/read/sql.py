@@ -21,7 +21,7 @@ from sealbook.model.selection import Selection
 from sealbook.read.narrowing import let_through
 from sealbook.read.plan import ReadPlan, plan_read
 from sealbook.read.scanning import PlannedDataset
-from sealbook.read.schema import all_columns, arrow_schema, irreconcilable, reconcilable
+from sealbook.read.schema import all_columns, arrow_schema, irreconcilable, reconcilable, with_lineage
 from sealbook.warehouse.part_files import PartFiles
 
 _WORD = re.compile(r"\w+")
@@ -43,19 +43,21 @@ def run_sql(
     *,
     strict: bool = False,
     cut: str | None = None,
+    lineage: bool = False,
 ) -> pa.Table:
-    """Answer a question in SQL, of one instant. Of tables, only what its filters let through is planned.
+    """Answer a question in SQL. Of tables, only what its filters let through is planned, each by itself.
 
-    Irreconcilable if it asks for a column whose types in several versions have no common one.
+    So the pointers must be those of a snapshot. Irreconcilable if it asks for a column whose types in
+    several versions have no common one.
     """
     mentioned = _mentioned(text, sources)
     lost = [(query, name) for query in mentioned for name in all_columns(query).keys() - reconcilable(query)]
     offered: list[PlannedDataset] = []
-    with duckdb.connect(":memory:", config=_SETTINGS) as connection, pointers.snapshot() as published:
+    with duckdb.connect(":memory:", config=_SETTINGS) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")  # which would be drawn on stdout
         for query in mentioned:
-            rows = _dataset(text, published, query, files, strict=strict, cut=cut)
+            rows = _dataset(text, pointers, query, files, strict=strict, cut=cut, lineage=lineage)
             offered.append(rows)
             _offer(connection, query, rows, alone=_is_alone(query, sources))
         try:
@@ -76,21 +78,29 @@ def run_sql(
 
 
 def _dataset(
-    text: str, pointers: PublishedReader, query: Query, files: PartFiles, *, strict: bool, cut: str | None
+    text: str,
+    pointers: PublishedReader,
+    query: Query,
+    files: PartFiles,
+    *,
+    strict: bool,
+    cut: str | None,
+    lineage: bool,
 ) -> PlannedDataset:
     """Return a query as a dataset of which only those partitions are planned that a filter lets through."""
     columns = reconcilable(query)
+    schema = with_lineage(query, columns) if lineage else columns
 
     @cache  # a question that scans a table twice, whole, plans it once
     def planned(selection: Selection) -> ReadPlan:
-        return plan_read(pointers, query, selection, columns=columns, strict=strict, cut=cut)
+        return plan_read(pointers, query, selection, columns=columns, strict=strict, cut=cut, lineage=lineage)
 
     def plan(wanted: pc.Expression | None) -> ReadPlan:
         if wanted is None:
             return planned(EVERYTHING)
-        return planned(let_through(wanted, arrow_schema(columns), query.source, text))
+        return planned(let_through(wanted, arrow_schema(schema), query.source, text))
 
-    return PlannedDataset.of(files, columns, plan)
+    return PlannedDataset.of(files, schema, plan)
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, text: str, offered: list[PlannedDataset]) -> pa.Table:
