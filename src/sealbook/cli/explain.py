@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import FormatOption, KeyArgument
 from sealbook.cli.output import Format, show_object
+from sealbook.errors import InvalidInput
 from sealbook.model.explanation import Reading
 from sealbook.model.words import counted
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from sealbook.model import PartitionKey
     from sealbook.model.explanation import Cause, Explanation, Finding, History, Problem, Way
 
 app = typer.Typer()
@@ -25,6 +27,7 @@ _EXAMPLES = """
 [bold]Examples[/bold]
   sealbook explain google_ads/1234567890/campaign_daily/2026-01-01
   sealbook explain google_ads/123-456-7890/campaign_daily/2026-01-01 --format json
+  sealbook explain google_ads/1234567890/campaign_daily/2026-01-01 --full
 """
 
 _HEADINGS = {
@@ -36,17 +39,52 @@ _HEADINGS = {
 
 
 @app.command(epilog=_EXAMPLES)
-def explain(ctx: typer.Context, key: KeyArgument, form: FormatOption = Format.TABLE) -> None:
+def explain(
+    ctx: typer.Context,
+    key: KeyArgument,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full", help="Also show the last judgement with the lines that it found, and all that happened."
+        ),
+    ] = False,
+    attempt: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="With --full: this judgement, not the last one.")
+    ] = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
     """Say what consumers get of a partition, what is wrong with it, what happens next, and what to do.
 
     It works for every partition, also for one that nobody ever touched.
     """
+    if full:
+        _explain_in_full(ctx, key, attempt, form)
+        return
+    if attempt is not None:
+        raise InvalidInput("a judgement is named", field="attempt", remedy="Give --full as well.")
     with open_book(ctx) as book:
         found = book.explain(key)
     if form is Format.JSON:
         show_object(found.to_dict())
     else:
         _print(found)
+
+
+def _explain_in_full(ctx: typer.Context, key: PartitionKey, attempt: int | None, form: Format) -> None:
+    from sealbook.views.partition import view_partition
+
+    with open_book(ctx) as book:
+        book.catch_up()
+        found = view_partition(book.reader, key, attempt=attempt)
+    if form is Format.JSON:
+        show_object(found.to_dict())
+        return
+    from sealbook.cli.partition_text import print_timeline, print_verdict
+
+    _print(found.explanation)
+    if found.verdict is not None:
+        print_verdict(found.verdict)
+    print_timeline(found.timeline)
 
 
 def _print(found: Explanation) -> None:
