@@ -129,9 +129,24 @@ def write(
     copy: int = 0,
 ) -> Staged:
     """Write the artifact of a run, as a loader does, and return it ready to be published."""
-    artifact = Artifact(key, run_id(run), contract.schema_version)
-    location = location_of(artifact)
     table = rows_of(contract, rows, run)
+    return write_table(warehouse, key, run, table, version=contract.schema_version, parts=parts, copy=copy)
+
+
+def write_table(
+    warehouse: str | Path,
+    key: PartitionKey,
+    run: int,
+    table: pa.Table,
+    *,
+    version: str = "1",
+    parts: int = 1,
+    copy: int = 0,
+) -> Staged:
+    """Write these rows as the artifact of a run."""
+    artifact = Artifact(key, run_id(run), version)
+    location = location_of(artifact)
+    rows = table.num_rows
     store = ArtifactStore.open(warehouse)
     size, step = 0, -(-rows // parts) if rows else 1
     digests = []

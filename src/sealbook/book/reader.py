@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sealbook.ledger import LedgerReader
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
+    from sealbook.model.run_diff import NotCompared, RunDiff
     from sealbook.raw import RawReader, SealedRun
     from sealbook.read.plan import ReadPlan
     from sealbook.validate.infer import Proposal
@@ -148,6 +149,36 @@ class Readable(StatusReads):
         )
         asset = AssetName(query.source, query.name)
         return list(coverage_of(self._reads, self.universe(), asset, chosen, strict=strict, cut=cut))
+
+    def diff(
+        self,
+        selection: Selection,
+        before: str | None = None,
+        after: str | None = None,
+        *,
+        limit: int = 10,
+        spark: SparkSession | None = None,
+    ) -> list[RunDiff | NotCompared]:
+        """Compare two runs of each partition that is chosen: counts, totals, and a sample of what differs.
+
+        Unless it is named, `after` is the newest sealed run, and `before` the published one, or if that is
+        the same, the one published before it. The sample has `limit` rows of each kind. Many are compared on
+        Spark. A partition that has no two runs, or cannot be read, is told as NotCompared.
+        """
+        from sealbook.model import RunId
+        from sealbook.read.diff import Comparer, Pair, compare_all, plan_pairs
+        from sealbook.warehouse.part_files import PartFiles
+
+        check_raw(self.settings, lambda: self.raw)
+        runs = (None if each is None else RunId(each) for each in (before, after))
+        planned = list(plan_pairs(self.raw, self._reads.pointers, selection, *runs))
+        pairs = [each for each in planned if isinstance(each, Pair)]
+        queries = {
+            (query.source, query.name): self._reads.contracts.as_recorded(query) for query in self.queries
+        }
+        comparer = Comparer(self.raw, PartFiles(self.settings.warehouse), queries, limit)
+        done = iter(compare_all(comparer, pairs, lambda: self.spark if spark is None else spark))
+        return [next(done) if isinstance(each, Pair) else each for each in planned]
 
     def infer_contract(
         self, selection: Selection, *, schema_version: str | None = None, runs: int = 20

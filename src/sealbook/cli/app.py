@@ -26,6 +26,7 @@ MODULES = {
     "explain": "sealbook.cli.explain",
     "coverage": "sealbook.cli.coverage",
     "sql": "sealbook.cli.sql",
+    "diff": "sealbook.cli.diff",
     "contract": "sealbook.cli.contract",
     "raw": "sealbook.cli.raw",
     "state": "sealbook.cli.state",

@@ -85,7 +85,7 @@ class BlockReader:
             if called:
                 shown = dict(zip(names, own.names, strict=True))
                 rows = rows.rename_columns([shown[name] for name in rows.column_names])
-            return rows if rows.schema == own else _conformed(rows, own)
+            return rows if rows.schema == own else conformed(rows, own)
 
         return list(take_parts(self.files, published, read)) if own.names else []
 
@@ -106,7 +106,7 @@ class BlockReader:
         return pa.Table.from_arrays([columns[name] for name in self.schema], schema=arrow_schema(self.schema))
 
 
-def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Give rows the columns of a schema: widened where their version has a narrower type, null where none."""
     return pa.Table.from_arrays(
         [

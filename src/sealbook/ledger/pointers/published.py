@@ -114,6 +114,12 @@ class PublishedReader:
         with self._database.read() as connection:
             return [Pointer(*row) for row in connection.execute(query)]
 
+    def pointer_history(self, selection: Selection) -> Iterator[Pointer]:
+        """Stream every pointer that chosen partitions have had, by query and in key order, oldest first."""
+        asked = conditions(self._database.dialect, pointer, selection)
+        query = select(pointer).where(*asked).order_by(*_ORDER, pointer.c.valid_from)
+        return stream(self._database, query, Pointer)
+
     def cuts(self) -> list[Cut]:
         """Return all cuts, oldest first."""
         with self._database.read() as connection:
