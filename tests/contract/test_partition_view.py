@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,15 +14,15 @@ from sealbook.errors import NotFound
 from sealbook.ledger.schedule.pauses import Scope
 from sealbook.model import Check, Outcome, Severity
 from sealbook.model.failures import ErrorClass
-from sealbook.model.partition_events import PartitionFailed, PartitionSealed, Stage
+from sealbook.model.partition_events import PartitionFailed, Stage
 from sealbook.model.selection import Selection
-from sealbook.raw import RawStore
 from sealbook.views import row_content
 from sealbook.views.partition import PartitionView, view_partition
 from sealbook.views.row_content import RowRules
 from sealbook.views.timeline import gather
 from tests.support.commands import check_command
 from tests.support.ledger import accept, reject, run_id
+from tests.support.partitions import seal
 from tests.support.pointers import load
 from tests.support.statuses import days, key, write_status_book
 
@@ -55,22 +54,6 @@ def book(tmp_path: Path, ledger_url: str) -> Iterator[Book]:
         yield opened
 
 
-def seal(book: Book, run: int, lines: list[bytes] = LINES) -> None:
-    store = RawStore.open(book.settings.raw)
-    payload = store.write(KEY, run_id(run), lines)
-    now = datetime.now(UTC)
-    sealed = store.seal(KEY, run_id(run), payload, schema_version="1", query_hash="b" * 64, extracted_at=now)
-    book.ledger.runs.tell(
-        [
-            PartitionSealed(
-                key=KEY, run_id=run_id(run), schema_version="1", record_count=len(lines),
-                payload_bytes=sealed.payload_bytes, payload_sha256=sealed.payload_sha256,
-                query_hash="b" * 64, extracted_at=now,
-            )
-        ]
-    )  # fmt: skip
-
-
 def view(book: Book, *, attempt: int | None = None, rules: RowRules | None = None) -> PartitionView:
     book.catch_up()
     found = view_partition(book.reader, KEY, attempt=attempt, rules=rules)
@@ -92,7 +75,7 @@ def test_nobody_ever_touched_it(book: Book) -> None:
 
 def test_a_judgement_shows_each_check_and_the_lines_themselves(book: Book) -> None:
     """R-VER-2."""
-    seal(book, 1)
+    seal(book, KEY, 1, LINES)
     book.ledger.judge([reject(KEY, checks=CHECKS, error="primary_key: 7 lines repeat: 1, 2")])
     found = view(book)
     assert found.verdict is not None
@@ -105,7 +88,7 @@ def test_a_judgement_shows_each_check_and_the_lines_themselves(book: Book) -> No
 
 
 def test_an_earlier_judgement_can_be_asked_for(book: Book) -> None:
-    seal(book, 1)
+    seal(book, KEY, 1, LINES)
     book.ledger.judge([reject(KEY, checks=CHECKS)])
     book.ledger.judge([accept(KEY, again="x", records=3)])
     last, first = view(book), view(book, attempt=1)
@@ -120,7 +103,7 @@ def test_an_earlier_judgement_can_be_asked_for(book: Book) -> None:
 
 def test_rows_can_be_kept_from_who_looks(book: Book) -> None:
     """Neither a line, nor a value that a check or an error quotes, nor what the log says of it."""
-    seal(book, 1)
+    seal(book, KEY, 1, LINES)
     book.ledger.judge([reject(KEY, checks=CHECKS, error="primary_key: 7 lines repeat: 1, 2")])
     for rules in (Masking(show_rows=False), Masking(masked_columns=frozenset({"mail", "id"}))):
         found = view(book, rules=rules)
@@ -132,7 +115,7 @@ def test_rows_can_be_kept_from_who_looks(book: Book) -> None:
 
 
 def test_columns_can_be_masked(book: Book) -> None:
-    seal(book, 1)
+    seal(book, KEY, 1, LINES)
     book.ledger.judge([reject(KEY, checks=CHECKS)])
     found = lines(view(book, rules=Masking(masked_columns=frozenset({"mail"}))))
     assert found[1] == ('{"id":1,"mail":"•••"}', None)
@@ -140,7 +123,7 @@ def test_columns_can_be_masked(book: Book) -> None:
 
 
 def test_an_error_without_checks_is_kept_too(book: Book) -> None:
-    seal(book, 1)
+    seal(book, KEY, 1, LINES)
     book.ledger.judge([reject(KEY, error="ann@example.org is no number")])
     assert "ann@example.org" in str(view(book).to_dict())
     assert "ann@example.org" not in str(view(book, rules=Masking(show_rows=False)).to_dict())
@@ -149,7 +132,7 @@ def test_an_error_without_checks_is_kept_too(book: Book) -> None:
 def test_lines_are_bounded(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_content, "_LONGEST", 5)
     monkeypatch.setattr(row_content, "_WITHIN", len(LINES[0]) + 1)
-    seal(book, 1)
+    seal(book, KEY, 1, LINES)
     book.ledger.judge([reject(KEY, checks=(REPEATED,))])
     found = lines(view(book))
     assert found[1] == ('{"id"', f"{len(LINES[0]) - 5} more characters")
@@ -166,7 +149,7 @@ def test_a_payload_that_is_gone_is_said(book: Book) -> None:
 
 def test_the_timeline_tells_all_that_happened_in_order(book: Book) -> None:
     """R-EVT-11, R-CTL-3: runs, attempts, pointers and overrides."""
-    seal(book, 1)
+    seal(book, KEY, 1, LINES)
     book.ledger.judge([accept(KEY, 1, records=3)])
     load(book.ledger)
     book.operator.pause(Scope("demo", "a"), actor="ann", reason="holidays")
@@ -182,7 +165,7 @@ def test_the_timeline_tells_all_that_happened_in_order(book: Book) -> None:
     )  # fmt: skip
     plan = book.operator.reprocess(Selection(keys=[KEY]), actor="bob", reason="restated")
     book.operator.carry_out(plan.plan.id)
-    seal(book, 3)
+    seal(book, KEY, 3, LINES)
     book.ledger.judge([accept(KEY, 3, records=3)])
     load(book.ledger)
     book.ledger.judge([reject(KEY, 3, again="x", error="it was cut short")])
@@ -216,7 +199,7 @@ def test_the_timeline_tells_all_that_happened_in_order(book: Book) -> None:
 def test_a_demoted_partition_can_be_rolled_back(book: Book) -> None:
     """R-STATE-9."""
     for run in (1, 2):
-        seal(book, run)
+        seal(book, KEY, run, LINES)
         book.ledger.judge([accept(KEY, run, records=3)])
     book.ledger.judge([reject(KEY, 2, again="x")])
     [offer] = [each for each in view(book).offers if each.action == "rollback"]

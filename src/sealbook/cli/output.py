@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from sealbook.cli.table import Column
+    from sealbook.views.deeds import Deed
 
 T = TypeVar("T")
 
@@ -54,6 +55,15 @@ def show_json(records: Iterable[object]) -> None:
         separator = b",\n"
     out.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
     out.flush()
+
+
+def show_deed(deed: Deed, form: Format) -> None:
+    """Print what was done as JSON, if that is asked for, and say it."""
+    if form is Format.JSON:
+        show_object(deed.content)
+    message(deed.text)
+    for note in deed.notes:
+        message(f"  {note}")
 
 
 def flat(record: Any) -> dict[str, object]:

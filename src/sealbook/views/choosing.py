@@ -11,6 +11,7 @@ from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey
 from sealbook.model.keys import normalise_customer_id, parse_date
 from sealbook.model.selection import Selection
+from sealbook.model.spans import parse_span
 
 TIME_FORM = "a day or a time in UTC, such as 2026-01-31 or 2026-01-31T06:00"
 
@@ -34,6 +35,20 @@ def parse_time(field: str, text: str) -> datetime:
     except ValueError:
         raise InvalidInput.of(field, text, TIME_FORM) from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def parse_end(field: str, text: str) -> datetime:
+    """Read when something ends: after a span from now, or at a time, which is UTC where it does not say."""
+    try:
+        return parse_time(field, text)
+    except InvalidInput:
+        pass
+    try:
+        return utc_now() + parse_span(field, text)
+    except InvalidInput:
+        raise InvalidInput.of(
+            field, text, "a span such as 2h or 3d, or a time such as 2026-01-31T06:00Z"
+        ) from None
 
 
 def selection_of(
