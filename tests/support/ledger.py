@@ -134,8 +134,8 @@ def postgresql_server(folder: Path) -> Iterator[PostgresqlServer]:
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgresqlServer]:
     """The server of this test process."""
-    # Not in pytest's own folder: where root runs the tests the server is another user, and the next pytest that
-    # starts on the machine closes that folder to others.
+    # Not in pytest's own folder: where root runs the tests the server is another user, and the next pytest
+    # that starts on the machine closes that folder to others.
     with (
         TemporaryDirectory(prefix="sealbook-postgresql-") as folder,
         postgresql_server(Path(folder) / "data") as server,

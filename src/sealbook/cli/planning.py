@@ -77,7 +77,7 @@ def act(
         confirm(shown.plan.partitions, yes=yes, again=carry_out_command(shown.plan, yes=True))
         book.operator.carry_out(shown.plan.id, actor=who)
     if form is Format.JSON:
-        show_object(plan_dict(shown, carried_out=done))
+        show_object(plan_dict(shown, carried_out=done or None))
     _say_done(shown, done=done, dry_run=dry_run)
     if shown.refused:
         raise typer.Exit(ExitCode.DONE_IN_PART if shown.items else ExitCode.FAILED)

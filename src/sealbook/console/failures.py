@@ -16,6 +16,7 @@ from sealbook.errors import (
     Conflict,
     Drifted,
     Forbidden,
+    IllegalMove,
     InvalidInput,
     NotFound,
     SealbookError,
@@ -27,6 +28,7 @@ _STATUSES: tuple[tuple[type[SealbookError], int], ...] = (
     (Forbidden, 403),
     (NotFound, 404),
     (Conflict, 409),
+    (IllegalMove, 409),
     (ConfigError, 400),
     (Transient, 503),
 )

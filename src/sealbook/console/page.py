@@ -92,11 +92,9 @@ def page(path: str, template: str, gather: Gather, *, lasts: int = 60, shared: b
         ask = Ask(request)
         if not shared:
             return Gathered(gather(ask), "", utc_now())
-        console = ask.console
-        stamp = f"{console.positions.now()}-{int(utc_now().timestamp()) // lasts}"
         # `.json` and page are one answer.
         name = f"{request.url.path.removesuffix('.json')}?{request.url.query}"
-        return console.answers.get(name, stamp, lambda: gather(ask))
+        return ask.console.gathered(name, lambda: gather(ask), lasts=lasts)
 
     async def as_page(request: Request) -> Response:
         found = await run_in_threadpool(gathered, request)

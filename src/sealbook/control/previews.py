@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from sealbook.config import ControlSettings
 from sealbook.control.estimating import Estimate, estimate
 from sealbook.control.refusing import Refusal
-from sealbook.errors import NotFound
 from sealbook.ledger.reader import LedgerReader
+from sealbook.ledger.schedule.plan_rows import unknown_plan
 from sealbook.model.plans import LeftOut, Plan, PlanItem
 
 
@@ -32,7 +32,7 @@ def kept_preview(control: ControlSettings, ledger: LedgerReader, plan_id: int) -
         if plan.id == plan_id:
             items = tuple(ledger.schedule.plan_items(plan_id))
             return Preview(plan, items, estimate=estimated(control, ledger, plan, items))
-    raise NotFound(f"there is no plan {plan_id}", remedy="Previews are kept for a week: make a new one.")
+    raise unknown_plan(plan_id)
 
 
 def estimated(
