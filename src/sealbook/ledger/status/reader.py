@@ -19,7 +19,7 @@ from sealbook.ledger.events.lag import Lag
 from sealbook.ledger.events.tables import projection
 from sealbook.ledger.states.tables import validator
 from sealbook.ledger.status.asking import Asked, ask
-from sealbook.ledger.status.cells import cells_of
+from sealbook.ledger.status.cells import CODES, LETTERS, cells_of
 from sealbook.ledger.status.counting import count
 from sealbook.ledger.status.lines import known_lines, missing_lines, untouched_line
 from sealbook.ledger.status.projection import projection_name
@@ -105,13 +105,27 @@ class StatusReader:
         *,
         running: Collection[PartitionKey] = (),
     ) -> list[DayCells]:
-        """Return a letter for each day of a span, for each series that is chosen, in the order of keys.
+        """Return the letter of a cell for each day of a span, for each series that is chosen.
 
-        `running` are partitions that a run is at work on just now.
+        They are in the order of keys. `running` are partitions that a run is at work on just now.
         """
         with self._database.read() as connection:
             asked = ask_for(connection, self._name, expectations, selection)
-            return cells_of(connection, asked, first, last, running)
+            return cells_of(connection, asked, first, last, running, LETTERS)
+
+    def standings(
+        self,
+        expectations: Expectations,
+        selection: Selection,
+        first: date,
+        last: date,
+        *,
+        running: Collection[PartitionKey] = (),
+    ) -> list[DayCells]:
+        """Return the same by the codes of standings, which say more than the letters of cells."""
+        with self._database.read() as connection:
+            asked = ask_for(connection, self._name, expectations, selection)
+            return cells_of(connection, asked, first, last, running, CODES)
 
     def worst(self, expectations: Expectations, selection: Selection, rows: int) -> Ranked | None:
         """Return the customers of each query that have most of the worst cells; None if none is expected."""
