@@ -11,9 +11,9 @@ import typer
 from sealbook.cli.failure import ExitCode
 from sealbook.cli.options import user_name
 from sealbook.cli.output import Format, message, show_object
-from sealbook.cli.spans_text import duration_text
 from sealbook.errors import InvalidInput
 from sealbook.model.plans import LeftOut, PlanKind
+from sealbook.model.spans import duration_text
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:

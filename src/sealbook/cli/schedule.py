@@ -9,7 +9,7 @@ import typer
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import FormatOption, LimitOption
 from sealbook.cli.output import Format, message, show_json
-from sealbook.cli.spans_text import duration_text
+from sealbook.model.spans import duration_text
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ import typer
 
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import CutOption, StrictOption
-from sealbook.cli.output import encoded, message, show_json
+from sealbook.cli.output import message, show_json
 from sealbook.errors import InvalidInput
+from sealbook.views.encoding import encode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,4 +112,4 @@ def _rows(answer: pa.Table, *, nested_as_text: bool = False) -> Iterator[tuple[A
 
 
 def _as_text(value: object) -> str | None:
-    return None if value is None else encoded(value).decode()
+    return None if value is None else encode(value).decode()

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sealbook.cli.groups import DefaultGroup
-from sealbook.cli.options import KEY_FORM, FormatOption, day_of, parse_key, parsed_by
+from sealbook.cli.options import KEY_FORM, FormatOption, parsed_by
 from sealbook.cli.output import Format, message, show_json, show_object
 from sealbook.cli.selecting import selects
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey
 from sealbook.model.words import counted
+from sealbook.views.choosing import day_of, parse_key
 
 if TYPE_CHECKING:
     from sealbook.book import Book, BookReader
