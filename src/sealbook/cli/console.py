@@ -65,8 +65,7 @@ def serve(
         from sealbook.console.console import Console
         from sealbook.console.security.local import LocalToken
         from sealbook.console.security.people import Person, Role
-        from sealbook.console.serving import bound_socket
-        from sealbook.console.serving import serve as answer
+        from sealbook.console.serving import bound_socket, make_server
     from sealbook.book import Book
 
     settings = load_settings(ctx)
@@ -84,7 +83,7 @@ def serve(
 
         console = Console(book, None if read_only else lambda: Book(settings))
         guard = guard_of(host, actual, settings.console, (local,))
-        answer(create_app(console, guard), bound, ready)
+        make_server(create_app(console, guard), ready).run(sockets=[bound])
 
 
 @contextmanager

@@ -30,8 +30,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-def serve(app: ASGIApp, bound: socket.socket, ready: Callable[[], None]) -> None:
-    """Answer until SIGTERM or Ctrl-C, which then reaches the command; `ready` is called once it answers."""
+def make_server(app: ASGIApp, ready: Callable[[], None] = lambda: None) -> uvicorn.Server:
+    """Return what answers for an application; `ready` is called once it does."""
     # Nobody's headers say where a request comes from but those that the guard knows of.
     config = uvicorn.Config(
         app,
@@ -42,7 +42,7 @@ def serve(app: ASGIApp, bound: socket.socket, ready: Callable[[], None]) -> None
         lifespan="on",
         timeout_graceful_shutdown=_PATIENCE_SECONDS,
     )
-    _Server(config, ready).run(sockets=[bound])
+    return _Server(config, ready)
 
 
 class _Server(uvicorn.Server):
