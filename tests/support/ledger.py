@@ -13,6 +13,7 @@ from datetime import date
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from shutil import copyfile
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import psycopg
@@ -131,9 +132,14 @@ def postgresql_server(folder: Path) -> Iterator[PostgresqlServer]:
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresqlServer]:
+def postgresql() -> Iterator[PostgresqlServer]:
     """The server of this test process."""
-    with postgresql_server(tmp_path_factory.mktemp("postgresql")) as server:
+    # Not in pytest's own folder: where root runs the tests the server is another user, and the next pytest
+    # that starts on the machine closes that folder to others.
+    with (
+        TemporaryDirectory(prefix="sealbook-postgresql-") as folder,
+        postgresql_server(Path(folder) / "data") as server,
+    ):
         # No test pulls the plug of the machine, so none needs to wait for the disk.
         server.execute("ALTER SYSTEM SET fsync = off")
         server.execute("SELECT pg_reload_conf()")

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from sealbook.clock import utc_now
 from sealbook.console.answers import Answer, Gathered
 from sealbook.console.rendering import FRAGMENT, render
+from sealbook.errors import InvalidInput
 from sealbook.model.selection import Selection
 from sealbook.views.choosing import selection_of
 from sealbook.views.encoding import encode
@@ -61,6 +62,17 @@ class Ask:
         given = self.request.query_params.getlist(name)
         return [part.strip() for text in given for part in text.split(",") if part.strip()]
 
+    def whole(self, name: str, default: int, *, most: int | None = None) -> int:
+        """Return a number of the address that is at least 1."""
+        text = self.one(name)
+        if text is None:
+            return default
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+        if number < 1 or (most is not None and number > most):
+            expected = "a whole number from 1 on" if most is None else f"a whole number from 1 to {most:,}"
+            raise InvalidInput.of(name, text, expected)
+        return number
+
     def selection(self, **further: Any) -> Selection:
         """Return which partitions the address means, as a command's options do; names must be known."""
         chosen = selection_of(
@@ -93,7 +105,7 @@ def page(path: str, template: str, gather: Gather, *, lasts: int = 60, shared: b
         if not shared:
             return Gathered(gather(ask), "", utc_now())
         console = ask.console
-        stamp = f"{console.positions.now()}-{int(utc_now().timestamp()) // lasts}"
+        stamp = stamp_of(console, lasts)
         # `.json` and page are one answer.
         name = f"{request.url.path.removesuffix('.json')}?{request.url.query}"
         return console.answers.get(name, stamp, lambda: gather(ask))
@@ -117,6 +129,11 @@ def page(path: str, template: str, gather: Gather, *, lasts: int = 60, shared: b
     # The address with `.json` comes first: a path's last part would take it for a name.
     json_path = "/index.json" if path == "/" else f"{path}.json"
     return [Route(json_path, as_json), Route(path, as_page)]
+
+
+def stamp_of(console: Console, lasts: int) -> str:
+    """Return what changes when the ledger moves, and after so many seconds."""
+    return f"{console.positions.now()}-{int(utc_now().timestamp()) // lasts}"
 
 
 def json_response(content: object, status: int = 200) -> Response:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from sealbook.clock import utc_now
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey
 from sealbook.model.keys import normalise_customer_id, parse_date
 from sealbook.model.selection import Selection
+
+Word = TypeVar("Word", bound=StrEnum)
 
 TIME_FORM = "a day or a time in UTC, such as 2026-01-31 or 2026-01-31T06:00"
 
@@ -34,6 +37,16 @@ def parse_time(field: str, text: str) -> datetime:
     except ValueError:
         raise InvalidInput.of(field, text, TIME_FORM) from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def words_of(field: str, texts: Iterable[str], kind: type[Word]) -> list[Word]:
+    """Read words of which there are but a few."""
+    words = {each.value: each for each in kind}
+    given = list(texts)
+    for text in given:
+        if text not in words:
+            raise InvalidInput.of(field, text, f"one of {', '.join(words)}")
+    return [words[text] for text in given]
 
 
 def selection_of(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date, datetime
 from functools import cache
 from itertools import islice
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, Executable, Row, and_, bindparam, func, select
 
 from sealbook.ledger.db.bulk import encode_rows, given_rows
 from sealbook.ledger.db.clock import LedgerClock
@@ -145,22 +145,11 @@ class StatusReader:
 
     def first_known(self) -> dict[AssetName, date]:
         """Return the first day that is known of each query."""
-        of = status_series.c
-        first = (
-            select(func.min(partition_status.c.day))
-            .where(partition_status.c.series_id == of.id)
-            .correlate(status_series)
-            .scalar_subquery()
-        )
-        query = (
-            select(of.source, of.query_name, func.min(first))
-            .join(projection, projection.c.id == of.projection_id)
-            .where(projection.c.name == self._name, projection.c.active)
-            .group_by(of.source, of.query_name)
-        )
-        with self._database.read() as connection:
-            rows = connection.execute(query)
-            return {AssetName(source, name): day_of(day) for source, name, day in rows if day is not None}
+        return self._known(func.min)
+
+    def last_known(self) -> dict[AssetName, date]:
+        """Return the last day that is known of each query."""
+        return self._known(func.max)
 
     def lag(self) -> Lag:
         """Return how far what is read is behind the log."""
@@ -168,6 +157,25 @@ class StatusReader:
             state = projections.find(connection, self._name)
             backlog = own_backlog(connection, 0 if state is None else state.position, self._scope)
             return Lag.of(backlog, self._clock.now(connection))
+
+    def _known(self, edge: Callable[[ColumnElement[int]], ColumnElement[int]]) -> dict[AssetName, date]:
+        """Return the day at one edge of each query: of a series it is found by its key."""
+        of = status_series.c
+        day = (
+            select(edge(partition_status.c.day))
+            .where(partition_status.c.series_id == of.id)
+            .correlate(status_series)
+            .scalar_subquery()
+        )
+        query = (
+            select(of.source, of.query_name, edge(day))
+            .join(projection, projection.c.id == of.projection_id)
+            .where(projection.c.name == self._name, projection.c.active)
+            .group_by(of.source, of.query_name)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query)
+            return {AssetName(source, name): day_of(day) for source, name, day in rows if day is not None}
 
     def _lines(
         self,
