@@ -191,11 +191,10 @@ def test_the_page_shows_what_is_wrong_beside_the_question(console: TestClient) -
     assert "<script>&#39;" not in page.text and "&lt;script&gt;" in page.text
     refused = console.get("/sql.json", params=asked)
     assert (refused.status_code, refused.json()["error"]) == (403, "read_text cannot be asked here")
-    assert console.get("/sql.csv", params=asked).status_code == 403
 
 
 def test_what_runs_long_is_ended(folder: Path) -> None:
-    question = "select count(*) from range(100000000) a, range(100000000) b"
+    question = "select sum(a.range * b.range) from range(100000000) a, range(10000) b"
     with asking(folder, sql=SqlSettings(seconds=3)) as client:
         answer = client.get("/sql.json", params={"sql": question})
     assert (answer.status_code, answer.json()["error"]) == (500, "the question took longer than 3 seconds")

@@ -54,7 +54,7 @@ def chromium() -> Iterator[Browser]:
 def served(
     folder: Path, role: Role = Role.OPERATOR, *, read_only: bool = False
 ) -> Iterator[tuple[str, Console]]:
-    """Answer for the book of a folder; yield the address with the token of its owner, ann, and the console."""
+    """Answer for the book of a folder; yield the address with the token of its owner, and the console."""
     with ExitStack() as stack:
         book = stack.enter_context(sealbook.open(folder, read_only=True))
         settings = book.settings
@@ -123,7 +123,7 @@ Open = Callable[..., Watched]
 
 @pytest.fixture
 def open_console(chromium: Browser) -> Iterator[Open]:
-    """Open consoles on books: `open_console(folder, viewport=WIDE, color_scheme="dark", …)`, by their owner."""
+    """Open consoles on books, as ann: `open_console(folder, viewport=WIDE, color_scheme="dark", …)`."""
     with ExitStack() as stack:
         opened: list[Watched] = []
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import ip_address
 
 from sealbook.config.console import ConsoleSettings
 from sealbook.console.security.guard import Guard, Identity
+from sealbook.console.security.tokens import TokenFile
 from sealbook.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
@@ -20,18 +22,31 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def check_address(host: str, settings: ConsoleSettings, *, has_tokens: bool) -> None:
-    """Refuse an address that others reach, unless it is configured how they are known: ConfigError."""
-    if is_loopback(host) or settings.proxy is not None or has_tokens:
+def check_address(host: str, settings: ConsoleSettings) -> None:
+    """Refuse an address that others reach, unless they are known and so is what they call it: ConfigError."""
+    if is_loopback(host):
         return
-    raise ConfigError(
-        f"others reach {host}, and nothing is configured by which they are known",
-        remedy="Create a token (`sealbook console token create`), or name a proxy (`console.proxy`);"
-        " or listen on 127.0.0.1.",
-    )
+    if settings.proxy is None and not TokenFile(settings.tokens).all():
+        raise ConfigError(
+            f"others reach {host}, and there is no way by which they are known",
+            remedy="Create a token (`sealbook console token create`), or name a proxy (`console.proxy`);"
+            " or listen on 127.0.0.1.",
+        )
+    if settings.url is None and not settings.hosts and _is_any(host):
+        raise ConfigError(
+            f"{host} is every address of this machine, and no name",
+            remedy="Say what people open, by `console.url`, or listen on one address.",
+        )
 
 
-def guard_of(host: str, port: int, settings: ConsoleSettings, identities: tuple[Identity, ...]) -> Guard:
+def _is_any(host: str) -> bool:
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def guard_of(host: str, port: int, settings: ConsoleSettings, identities: Sequence[Identity]) -> Guard:
     """Return the guard of a console that listens on an address."""
     names = {*_LOCAL_NAMES} if is_loopback(host) else {host}
     hosts = {f"{name}:{port}" for name in names}
@@ -40,4 +55,4 @@ def guard_of(host: str, port: int, settings: ConsoleSettings, identities: tuple[
     hosts |= {each.lower() for each in settings.hosts}
     if settings.public_host is not None:
         hosts.add(settings.public_host.lower())
-    return Guard(frozenset(hosts), identities)
+    return Guard(frozenset(hosts), identities, settings.is_https)

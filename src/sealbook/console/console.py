@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from sealbook.console.answers import Answers
+from sealbook.clock import utc_now
+from sealbook.console.answers import Answer, Answers, Gathered
 from sealbook.console.positions import Positions
 from sealbook.console.rows_shown import RowsShown
 from sealbook.errors import Forbidden
@@ -51,6 +52,11 @@ class Console:
             if self._opened is None:
                 self._opened = self._closing.enter_context(self._open_book())
             return self._opened
+
+    def gathered(self, name: str, gather: Callable[[], Answer], *, lasts: int) -> Gathered:
+        """Return the answer of a name: gathered once until the ledger moves, or so many seconds are over."""
+        stamp = f"{self.positions.now()}-{int(utc_now().timestamp()) // lasts}"
+        return self.answers.get(name, stamp, gather)
 
     def acted(self) -> None:
         """Have the next page read the ledger again, and not what was known of it before."""

@@ -104,11 +104,9 @@ def page(path: str, template: str, gather: Gather, *, lasts: int = 60, shared: b
         ask = Ask(request)
         if not shared:
             return Gathered(gather(ask), "", utc_now())
-        console = ask.console
-        stamp = stamp_of(console, lasts)
         # `.json` and page are one answer.
         name = f"{request.url.path.removesuffix('.json')}?{request.url.query}"
-        return console.answers.get(name, stamp, lambda: gather(ask))
+        return ask.console.gathered(name, lambda: gather(ask), lasts=lasts)
 
     async def as_page(request: Request) -> Response:
         found = await run_in_threadpool(gathered, request)
@@ -129,11 +127,6 @@ def page(path: str, template: str, gather: Gather, *, lasts: int = 60, shared: b
     # The address with `.json` comes first: a path's last part would take it for a name.
     json_path = "/index.json" if path == "/" else f"{path}.json"
     return [Route(json_path, as_json), Route(path, as_page)]
-
-
-def stamp_of(console: Console, lasts: int) -> str:
-    """Return what changes when the ledger moves, and after so many seconds."""
-    return f"{console.positions.now()}-{int(utc_now().timestamp()) // lasts}"
 
 
 def json_response(content: object, status: int = 200) -> Response:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from sealbook.console.answers import Answer
 from sealbook.console.commands import command_of
-from sealbook.console.page import Ask, page, stamp_of
+from sealbook.console.page import Ask, page
 from sealbook.console.rendering import key_path
 from sealbook.model.display import GOOD, Cell
 from sealbook.model.selection import Selection
@@ -66,7 +66,7 @@ def _sheet(console: Console, selection: Selection) -> Sheet:
         book = console.book
         return Answer(sheet_of(book.ledger, book.expectations(), selection), "")
 
-    found: Sheet = console.answers.get(f"sheet {selection}", stamp_of(console, _LASTS), gather).answer.content
+    found: Sheet = console.gathered(f"sheet {selection}", gather, lasts=_LASTS).answer.content
     return found
 
 

@@ -7,7 +7,7 @@ own pages; then somebody must be known by a cookie, a token or a named proxy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from starlette.datastructures import MutableHeaders
@@ -44,13 +44,19 @@ class Identity(Protocol):
         """Return what lets them in from now on, if this request is to do that: it sets a cookie."""
         ...
 
+    def sign_in(self, secret: str) -> tuple[str, str] | None:
+        """Return the name and value of the cookie for who knows a secret; None if it is of nobody."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Guard:
     """Under which hosts the console may be asked for, and how it is known who asks."""
 
     hosts: frozenset[str]
-    identities: Sequence[Identity] = field(default_factory=tuple)
+    identities: Sequence[Identity] = ()
+    is_https: bool = False
+    """Whether people come by https: then cookies go by nothing else."""
 
     def allows_host(self, request: Request) -> bool:
         """Tell whether a request is meant for us: a page elsewhere may have had its name lead here."""
@@ -66,6 +72,15 @@ class Guard:
         """Return what lets somebody in from now on, if this request is to do that."""
         found = (each.welcome(request) for each in self.identities)
         return next((response for response in found if response is not None), None)
+
+    def sign_in(self, secret: str, response: Response) -> bool:
+        """Give whoever knows a secret their cookie; tell whether anybody does."""
+        cookies = (each.sign_in(secret) for each in self.identities)
+        cookie = next((each for each in cookies if each is not None), None)
+        if cookie is not None:
+            name, value = cookie
+            response.set_cookie(name, value, httponly=True, samesite="lax", secure=self.is_https)
+        return cookie is not None
 
 
 class GuardMiddleware:

@@ -51,6 +51,10 @@ class LocalToken:
         response.set_cookie(self.cookie_name, self._cookie, httponly=True, samesite="lax", path="/")
         return response
 
+    def sign_in(self, secret: str) -> tuple[str, str] | None:
+        """Return the name and value of the cookie for the token."""
+        return (self.cookie_name, self._cookie) if _same(secret, self.token) else None
+
 
 def _same(given: str | None, wanted: str) -> bool:
     return given is not None and compare_digest(given.encode(), wanted.encode())
