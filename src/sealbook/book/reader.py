@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sealbook.model.run_diff import NotCompared, RunDiff
     from sealbook.raw import RawReader, SealedRun
     from sealbook.read.plan import ReadPlan
+    from sealbook.read.sandbox import Sandbox
     from sealbook.validate.infer import Proposal
     from sealbook.validate.trial import Bite
 
@@ -122,6 +123,17 @@ class Readable(StatusReads):
 
         files = PartFiles(self.settings.warehouse)
         return run_sql(text, self._reads.pointers, self._recorded_sources(), files, strict=strict, cut=cut)
+
+    def sql_within(self, text: str, sandbox: Sandbox) -> tuple[pa.Table, bool]:
+        """Answer a question of somebody who may read what is published and nothing else.
+
+        Return the first rows, and whether there are more. Forbidden if it reaches for anything else.
+        """
+        from sealbook.read.sql import run_sandboxed
+        from sealbook.warehouse.part_files import PartFiles
+
+        files = PartFiles(self.settings.warehouse)
+        return run_sandboxed(text, self._reads.pointers, self._recorded_sources(), files, sandbox)
 
     def coverage(
         self,

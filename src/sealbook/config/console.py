@@ -16,6 +16,19 @@ Network = IPv4Network | IPv6Network
 Names = tuple[str, ...]
 
 
+MASK = "•••"
+"""What stands in the place of a value that is not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlSettings:
+    """What a question on the page for SQL may take: time, rows of its answer, memory."""
+
+    seconds: float = 30
+    rows: int = 10_000
+    megabytes: int = 512
+
+
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
     """A proxy that says who asks, and the headers in which it does."""
@@ -40,6 +53,7 @@ class ConsoleSettings:
     proxy: ProxySettings | None = None
     show_rows: bool = True
     masked_columns: frozenset[str] = frozenset()
+    sql: SqlSettings = SqlSettings()
     ledger_roles: tuple[str | None, str | None] = field(default=(None, None))
     """On PostgreSQL, the roles that viewers and operators have there; None: that of the connection."""
 
@@ -69,6 +83,14 @@ class LedgerRolesSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     operator: str | None = None
 
 
+class SqlSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`console.sql`."""
+
+    seconds: Annotated[float, msgspec.Meta(gt=0)] = 30
+    rows: Annotated[int, msgspec.Meta(ge=1)] = 10_000
+    megabytes: Annotated[int, msgspec.Meta(ge=64)] = 512
+
+
 class ConsoleSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`console`."""
 
@@ -81,6 +103,7 @@ class ConsoleSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ledger_roles: LedgerRolesSection = LedgerRolesSection()
     show_rows: bool = True
     masked_columns: Names = ()
+    sql: SqlSection = SqlSection()
 
 
 def console_settings(section: ConsoleSection, root: Path, place: Place) -> ConsoleSettings:
@@ -102,6 +125,7 @@ def console_settings(section: ConsoleSection, root: Path, place: Place) -> Conso
         proxy=None if section.proxy is None else _proxy(section.proxy, place / "proxy"),
         show_rows=section.show_rows,
         masked_columns=frozenset(section.masked_columns),
+        sql=SqlSettings(section.sql.seconds, section.sql.rows, section.sql.megabytes),
         ledger_roles=(roles.viewer, roles.operator),
     )
 

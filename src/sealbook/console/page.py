@@ -14,6 +14,7 @@ from starlette.routing import Route
 from sealbook.clock import utc_now
 from sealbook.console.answers import Answer, Gathered
 from sealbook.console.rendering import FRAGMENT, render
+from sealbook.errors import InvalidInput
 from sealbook.model.selection import Selection
 from sealbook.views.choosing import selection_of
 from sealbook.views.encoding import encode
@@ -60,6 +61,17 @@ class Ask:
         """Return a filter of the address that may be given again, or with commas between."""
         given = self.request.query_params.getlist(name)
         return [part.strip() for text in given for part in text.split(",") if part.strip()]
+
+    def whole(self, name: str, default: int, *, most: int | None = None) -> int:
+        """Return a number of the address that is at least 1."""
+        text = self.one(name)
+        if text is None:
+            return default
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+        if number < 1 or (most is not None and number > most):
+            expected = "a whole number from 1 on" if most is None else f"a whole number from 1 to {most:,}"
+            raise InvalidInput.of(name, text, expected)
+        return number
 
     def selection(self, **further: Any) -> Selection:
         """Return which partitions the address means, as a command's options do; names must be known."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sealbook.config.console import ConsoleSettings
-
-MASK = "•••"
-"""What stands in the place of a value that is not shown."""
+from sealbook.config.console import MASK, ConsoleSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from sealbook.clock import utc_now
 from sealbook.errors import InvalidInput
@@ -12,6 +13,8 @@ from sealbook.model import PartitionKey
 from sealbook.model.keys import normalise_customer_id, parse_date
 from sealbook.model.selection import Selection
 from sealbook.model.spans import parse_span
+
+Word = TypeVar("Word", bound=StrEnum)
 
 TIME_FORM = "a day or a time in UTC, such as 2026-01-31 or 2026-01-31T06:00"
 
@@ -49,6 +52,16 @@ def parse_end(field: str, text: str) -> datetime:
         raise InvalidInput.of(
             field, text, "a span such as 2h or 3d, or a time such as 2026-01-31T06:00Z"
         ) from None
+
+
+def words_of(field: str, texts: Iterable[str], kind: type[Word]) -> list[Word]:
+    """Read words of which there are but a few."""
+    words = {each.value: each for each in kind}
+    given = list(texts)
+    for text in given:
+        if text not in words:
+            raise InvalidInput.of(field, text, f"one of {', '.join(words)}")
+    return [words[text] for text in given]
 
 
 def selection_of(

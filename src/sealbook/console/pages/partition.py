@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from sealbook.console.answers import Answer
+from sealbook.console.commands import command_of
 from sealbook.console.page import Ask, page
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey
+from sealbook.model.selection import Selection
 from sealbook.views.choosing import parse_key
-from sealbook.views.commands import command
 from sealbook.views.comparison import compare_runs
 from sealbook.views.partition import view_partition
 
@@ -19,8 +20,7 @@ _MOST = 500
 def _gather(ask: Ask) -> Answer:
     key, attempt = _key(ask), _number(ask, "attempt")
     found = view_partition(ask.book, key, attempt=attempt, rules=ask.console.rows)
-    named = () if attempt is None else ("--attempt", str(attempt))
-    same = command("explain", str(key), "--full", *named)
+    same = command_of(f"sealbook explain {key} --full", Selection(), attempt=attempt)
     return Answer(found.to_dict(), same, {"view": found})
 
 
@@ -28,8 +28,8 @@ def _compare(ask: Ask) -> Answer:
     key, limit = _key(ask), min(_number(ask, "limit") or _SAMPLE, _MOST)
     before, after = ask.one("before"), ask.one("after")
     found = compare_runs(ask.book, key, before, after, limit=limit, rules=ask.console.rows)
-    runs = (str(found.before.run_id), str(found.after.run_id))
-    same = command("diff", str(key), *runs, "--limit", str(limit))
+    runs = f"{found.before.run_id} {found.after.run_id}"
+    same = command_of(f"sealbook diff {key} {runs}", Selection(), limit=limit)
     return Answer([found.to_dict()], same, {"diff": found, "runs": ask.book.raw.runs(key), "limit": limit})
 
 

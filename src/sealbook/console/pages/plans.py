@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from sealbook.console.answers import Answer
+from sealbook.console.commands import command_of
 from sealbook.console.failures import wants_json
 from sealbook.console.forms import FILTERS, Values, in_address, in_form, selection_query
 from sealbook.console.page import Ask, json_response, page
@@ -19,7 +20,6 @@ from sealbook.console.rendering import render
 from sealbook.control.previews import kept_preview
 from sealbook.errors import Drifted, InvalidInput, NotFound
 from sealbook.model.plans import PlanKind, PlanState
-from sealbook.views.commands import REASON, command
 from sealbook.views.plans import COMMANDS, MANY, carry_out_command, done_text, notes_of, plan_dict, plan_text
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ async def _act(request: Request, kind: PlanKind) -> Response:
 
 def _form(request: Request, kind: PlanKind, values: Values) -> Response:
     title, purpose = TITLES[kind]
-    selection = values.selection()
-    same = command(*COMMANDS[kind].split(), selection=selection, reason=REASON)
+    same = command_of(f"sealbook {COMMANDS[kind]}", values.selection(), reason="…")
     shown = {"kind": kind, "title": title, "purpose": purpose, "values": values, "command": same}
     return render(request, "plan_form.html", shown)
 
