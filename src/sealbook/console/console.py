@@ -40,14 +40,19 @@ class Console:
         """Whether nobody may act, whatever their role."""
         return self._open_book is None
 
+    def check_may_act(self, person: Person) -> None:
+        """Refuse who may not act here: Forbidden."""
+        person.check_may_act()
+        if self.read_only:
+            raise Forbidden("this console is read-only", remedy="Start it without --read-only.")
+
     def book_to_act_on(self, person: Person) -> Book:
         """Return the book for somebody who may act on it; Forbidden for who may not.
 
         Call `acted` when something was done, so that the next page shows it.
         """
-        person.check_may_act()
-        if self._open_book is None:
-            raise Forbidden("this console is read-only", remedy="Start it without --read-only.")
+        self.check_may_act(person)
+        assert self._open_book is not None  # it was just asked
         with self._lock:
             if self._opened is None:
                 self._opened = self._closing.enter_context(self._open_book())

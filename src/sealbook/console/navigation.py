@@ -23,4 +23,5 @@ NAVIGATION = (
     Place("/audit", "Audit"),
     Place("/alerts", "Alerts"),
     Place("/sql", "SQL"),
+    Place("/actions", "Act"),
 )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from sealbook.ledger.schedule.pauses import Scope
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.publication import Cut
+from sealbook.model.status_line import StatusCounts
 from sealbook.model.words import counted
 from sealbook.views.backfills import BackfillRow
 
@@ -76,6 +78,21 @@ def backfill_changed(found: Backfill, *, dry_run: bool) -> Deed:
     row = BackfillRow.of(found)
     said = f"{'Nothing was done. ' if dry_run else ''}{row.title} is {row.state}. {row.says}"
     return Deed({**row.to_dict(), "dry_run": dry_run}, said)
+
+
+def cut_planned(name: str | None, counts: StatusCounts) -> Deed:
+    """Tell what a cut would pin."""
+    readable = sum(count for each, count in counts.availabilities.items() if each.readable)
+    what = "A cut" if name is None else f"Cut {name}"
+    return Deed(
+        {"token": name, "partitions": readable, "dry_run": True},
+        f"{what} would pin {counted(readable, 'partition')} as consumers can read them now.",
+    )
+
+
+def cut_made(made: Cut) -> Deed:
+    """Tell of a cut that was made."""
+    return Deed(asdict(made), f"Cut {made.token} pins version {made.version} of the warehouse.")
 
 
 def _overlap(one: Scope, other: Scope) -> bool:

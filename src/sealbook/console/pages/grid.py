@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from sealbook.console.answers import Answer
 from sealbook.console.commands import command_of
+from sealbook.console.forms import selection_query
 from sealbook.console.page import Ask, page
 from sealbook.console.rendering import key_path
 from sealbook.model.display import GOOD, Cell
@@ -46,6 +47,8 @@ def _gather(ask: Ask) -> Answer:
         "not_good": _not_good,
         "cell_path": _cell_path,
         "shown": range(len(found.columns))[-COLUMNS:],
+        # An action knows no other filters: it would be done to more than is shown.
+        "acting_on": None if match or cells else f"/actions?{selection_query(selection)}",
     }
     command = command_of(
         "sealbook status grid",

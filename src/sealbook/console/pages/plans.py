@@ -44,7 +44,7 @@ _WHY = "Say why: it is kept in the log."
 
 async def _act(request: Request, kind: PlanKind) -> Response:
     ask = Ask(request)
-    ask.person.check_may_act()
+    ask.console.check_may_act(ask.person)
     if request.method == "GET":
         values = in_address(request)
         values.check_names(FILTERS)
@@ -127,7 +127,7 @@ def _look(shown: Preview) -> str:
 
 async def _carry_out(request: Request) -> Response:
     ask = Ask(request)
-    ask.person.check_may_act()
+    ask.console.check_may_act(ask.person)
     values = await in_form(request)
     values.check_names(("count",))
     return await run_in_threadpool(_carried_out, ask, values)
