@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.testclient import TestClient
@@ -63,3 +64,10 @@ def asking(
         with TestClient(create_app(console, guard), ORIGIN, follow_redirects=False) as client:
             client.headers["Sec-Fetch-Site"] = "same-origin"
             yield client
+
+
+def console_of(client: TestClient) -> Console:
+    """Return the console that a client asks."""
+    assert isinstance(client.app, Starlette)
+    console: Console = client.app.state.console
+    return console

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sealbook.clock import utc_now
 from sealbook.console.answers import Answer, Answers, Gathered
+from sealbook.console.live import Live
 from sealbook.console.positions import Positions
 from sealbook.console.rows_shown import RowsShown
 from sealbook.errors import Forbidden
@@ -30,6 +31,7 @@ class Console:
         self.rows = RowsShown.of(self.settings)
         self.answers = Answers()
         self.positions = Positions(book.ledger.position)
+        self.live = Live(self.positions, book.ledger.run_store)
         self._open_book = open_book
         self._lock = threading.Lock()
         self._opened: Book | None = None

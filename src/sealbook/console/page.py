@@ -153,6 +153,7 @@ def _stamped(response: Response, found: Gathered, request: Request, form: str) -
     etag = _etag(request, found, form)
     if etag is not None:
         response.headers["ETag"] = etag
+    response.headers["Sealbook-Gathered"] = found.at.isoformat()
     response.headers["Vary"] = f"{FRAGMENT}, Cookie, Authorization"
     # Kept by the browser alone, and asked for again each time.
     response.headers["Cache-Control"] = "private, no-cache"

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
 
 from sealbook.errors import ConfigError
 
@@ -30,8 +30,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-def make_server(app: ASGIApp, ready: Callable[[], None] = lambda: None) -> uvicorn.Server:
-    """Return what answers for an application; `ready` is called once it does."""
+def make_server(app: Starlette, ready: Callable[[], None] = lambda: None) -> uvicorn.Server:
+    """Return what answers for a console; `ready` is called once it does."""
     # Nobody's headers say where a request comes from but those that the guard knows of.
     config = uvicorn.Config(
         app,
@@ -42,16 +42,24 @@ def make_server(app: ASGIApp, ready: Callable[[], None] = lambda: None) -> uvico
         lifespan="on",
         timeout_graceful_shutdown=_PATIENCE_SECONDS,
     )
-    return _Server(config, ready)
+    return _Server(config, ready, app.state.console.live.end)
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], None], end_streams: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._ready = ready
+        self._end_streams = end_streams
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Say so once it answers."""
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let streams end, which would go on for ever, and wait for the rest."""
+        self._end_streams()
+        await super().shutdown(sockets)

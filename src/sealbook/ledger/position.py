@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
+from sealbook.ledger.events.feed import feed_horizon
 from sealbook.ledger.events.tables import projection, run_event
 from sealbook.ledger.pointers.tables import cut, warehouse_version
 from sealbook.ledger.states.tables import override_log
@@ -26,6 +27,15 @@ class Position(NamedTuple):
     def __str__(self) -> str:
         return ".".join(map(str, self))
 
+    @classmethod
+    def parse(cls, text: str) -> Position | None:
+        """Read a position from its text; None if it is none."""
+        parts = text.split(".")
+        if len(parts) != len(cls._fields) or not all(part.isascii() and part.isdigit() for part in parts):
+            return None
+        numbers = [int(part) for part in parts]
+        return cls(*numbers) if max(numbers) < 2**63 else None
+
 
 _POSITION = select(
     *(
@@ -42,5 +52,8 @@ _POSITION = select(
 
 
 def read_position(connection: Connection) -> Position:
-    """Return how far the ledger is, by one statement that looks at the ends of indexes."""
-    return Position(*map(int, connection.execute(_POSITION).one()))
+    """Return how far the ledger is, by statements that look at the ends of indexes."""
+    # What may yet come between is not passed over: it is known only after the end of the log is.
+    horizon = feed_horizon(connection)
+    feed, *others = map(int, connection.execute(_POSITION).one())
+    return Position(min(feed, horizon), *others)

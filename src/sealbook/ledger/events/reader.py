@@ -9,7 +9,7 @@ from sealbook.errors import InvalidInput
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import stream
 from sealbook.ledger.events import snapshots
-from sealbook.ledger.events.feed import fetch_feed, measure_backlog
+from sealbook.ledger.events.feed import fetch_feed, measure_backlog, partitions_after
 from sealbook.ledger.events.port import PAGE, Backlog, FeedEvent, Watch
 from sealbook.ledger.events.replay import replay
 from sealbook.ledger.events.retention import RetiredRun, beginning, retirements
@@ -66,6 +66,12 @@ class RunStoreReader:
         _check_number("after", after, 0)
         _check_number("limit", limit, 1)
         return fetch_feed(self._database, after, limit)
+
+    def partitions_after(self, after: int, limit: int = PAGE) -> list[str]:
+        """Return the keys of partitions that events after a position tell of, each once, in no order."""
+        _check_number("after", after, 0)
+        _check_number("limit", limit, 1)
+        return partitions_after(self._database, after, limit)
 
     def backlog(self, after: int = 0) -> Backlog:
         """Measure what comes after a position of the feed."""
