@@ -24,7 +24,7 @@ from sealbook.console.security.local import LocalToken
 from sealbook.console.security.people import Person, Role
 from sealbook.console.serving import bound_socket, make_server
 
-_ARGUMENTS = [
+CHROMIUM = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -45,7 +45,7 @@ def chromium() -> Iterator[Browser]:
     found = next((path for name in names if name and (path := shutil.which(name))), None)
     assert found, "no Chromium: scripts/ensure-chromium says how to get one"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=_ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=found, args=CHROMIUM)
         yield browser
         browser.close()
 
