@@ -51,7 +51,6 @@ class Drawer {
     if (path !== this.path) return;
     const parsed = new DOMParser().parseFromString(text, "text/html");
     this.inside.replaceChildren(...parsed.body.childNodes);
-    prepare(this.inside);
   }
 
   closed() {
@@ -79,17 +78,11 @@ function withOpen(key) {
   return all ? `${location.pathname}?${all}` : location.pathname;
 }
 
-/** Give every command a button that copies it: without scripts there is none. */
-function prepare(place) {
-  for (const button of place.querySelectorAll("[data-copy]")) {
-    if (!navigator.clipboard) continue;
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(button.previousElementSibling.textContent);
-      button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
-    });
-  }
+/** Commands have a button that copies them; without scripts there is none. */
+async function copy(button) {
+  await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }
 
 function element(name, kind, ...content) {
@@ -121,5 +114,9 @@ function listen(drawer) {
   follow();
 }
 
-prepare(document);
+if (navigator.clipboard) document.documentElement.classList.add("copies");
+document.addEventListener("click", (event) => {
+  const button = event.target instanceof Element && event.target.closest("[data-copy]");
+  if (button) copy(button);
+});
 if (!location.pathname.startsWith("/partitions/")) listen(new Drawer());
