@@ -25,6 +25,7 @@ from sealbook.views.plans import COMMANDS, MANY, carry_out_command, done_text, n
 if TYPE_CHECKING:
     from sealbook.book import Book
     from sealbook.control.previews import Preview
+    from sealbook.model.plans import Plan, Progress
     from sealbook.model.selection import Selection
 
 TITLES = {
@@ -89,7 +90,9 @@ def _previewer(book: Book, kind: PlanKind) -> Callable[..., Preview]:
     }[kind]
 
 
-def _told(shown: Preview, selection: Selection, **further: Any) -> dict[str, Any]:
+def _told(
+    shown: Preview, selection: Selection, progress: Progress | None = None, **further: Any
+) -> dict[str, Any]:
     """Return what the page of a plan needs."""
     plan = shown.plan
     can_repeat = len(selection.keys) <= _MOST_KEYS
@@ -102,12 +105,19 @@ def _told(shown: Preview, selection: Selection, **further: Any) -> dict[str, Any
         "many": MANY,
         "again": f"/actions/{plan.kind}?{selection_query(selection)}" if can_repeat else None,
         "done": None if plan.state is PlanState.PREVIEWED else done_text(plan),
-        "progress": None,
+        "progress": progress,
+        "state": _state(plan, progress),
         "refusal": None,
         "differences": [],
         "command": carry_out_command(plan, yes=plan.partitions > MANY),
         **further,
     }
+
+
+def _state(plan: Plan, progress: Progress | None) -> PlanState:
+    """Return where a plan is: done as soon as nothing of it is open."""
+    is_done = plan.state is PlanState.OPEN and progress is not None and not progress.open
+    return PlanState.DONE if is_done else plan.state
 
 
 def _gather(ask: Ask) -> Answer:

@@ -36,6 +36,7 @@ class Drawer {
   async show(path, from) {
     this.from = from ?? this.from;
     this.path = path;
+    [this.opened] = path.split("?");
     this.whole.href = path;
     await this.read();
     if (!this.dialog.open) this.dialog.showModal();
@@ -57,7 +58,9 @@ class Drawer {
     this.path = undefined;
     this.inside.replaceChildren();
     if (openKey() !== null) history.pushState(null, "", withOpen(null));
-    this.from?.focus();
+    // The page may have been drawn anew meanwhile: then the focus goes where the same link is now.
+    const target = this.from?.isConnected ? this.from : document.querySelector(`main a[href="${this.opened}"]`);
+    target?.focus();
     this.from = undefined;
   }
 }
