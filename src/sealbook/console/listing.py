@@ -24,8 +24,8 @@ class Column(NamedTuple):
     kind: str = "text"
 
     def value(self, row: Row) -> object:
-        """Return what it shows of a row."""
-        return row[self.shows] if isinstance(self.shows, str) else self.shows(row)
+        """Return what it shows of a row; a field that it lacks is none."""
+        return row.get(self.shows) if isinstance(self.shows, str) else self.shows(row)
 
 
 class Filter(NamedTuple):
