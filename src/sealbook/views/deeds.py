@@ -15,7 +15,7 @@ from sealbook.model.words import counted
 from sealbook.views.backfills import BackfillRow
 
 if TYPE_CHECKING:
-    from sealbook.control.operating import Backfill  # which can write
+    from sealbook.control.backfills import Backfill
     from sealbook.ledger.rollbacks import RolledBack  # which can write
 
 

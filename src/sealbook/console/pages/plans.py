@@ -17,6 +17,7 @@ from sealbook.console.failures import wants_json
 from sealbook.console.forms import FILTERS, Values, in_address, in_form, selection_query
 from sealbook.console.page import Ask, json_response, page
 from sealbook.console.rendering import render
+from sealbook.control.backfills import Backfill
 from sealbook.control.previews import kept_preview
 from sealbook.errors import Drifted, InvalidInput, NotFound
 from sealbook.model.plans import PlanKind, PlanState
@@ -25,7 +26,7 @@ from sealbook.views.plans import COMMANDS, MANY, carry_out_command, done_text, n
 if TYPE_CHECKING:
     from sealbook.book import Book
     from sealbook.control.previews import Preview
-    from sealbook.model.plans import Plan, Progress
+    from sealbook.model.plans import Progress
     from sealbook.model.selection import Selection
 
 TITLES = {
@@ -106,18 +107,12 @@ def _told(
         "again": f"/actions/{plan.kind}?{selection_query(selection)}" if can_repeat else None,
         "done": None if plan.state is PlanState.PREVIEWED else done_text(plan),
         "progress": progress,
-        "state": _state(plan, progress),
+        "state": plan.state if progress is None else Backfill(plan, progress).state,
         "refusal": None,
         "differences": [],
         "command": carry_out_command(plan, yes=plan.partitions > MANY),
         **further,
     }
-
-
-def _state(plan: Plan, progress: Progress | None) -> PlanState:
-    """Return where a plan is: done as soon as nothing of it is open."""
-    is_done = plan.state is PlanState.OPEN and progress is not None and not progress.open
-    return PlanState.DONE if is_done else plan.state
 
 
 def _gather(ask: Ask) -> Answer:
