@@ -136,7 +136,7 @@ def _let_in(address: str) -> tuple[OpenerDirector, str]:
 def _counted(console: Console) -> Iterator[list[str]]:
     """Yield the statements that the ledger is asked meanwhile."""
     found: list[str] = []
-    engine = console.book.ledger._database._engine  # noqa: SLF001 - nobody else counts them
+    engine = console.book.ledger._database.engine  # noqa: SLF001 - nobody else counts them
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         found.append(statement)
