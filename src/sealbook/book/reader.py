@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sealbook.ledger import LedgerReader
+    from sealbook.model.alerts import Alert
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
     from sealbook.raw import RawReader, SealedRun
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from sealbook.read.sandbox import Sandbox
     from sealbook.validate.infer import Proposal
     from sealbook.validate.trial import Bite
+
+_EVERYTHING = Selection()
 
 
 class Readable(StatusReads):
@@ -239,6 +242,13 @@ class BookReader(Readable):
 
     def catch_up(self) -> None:
         """Do nothing: who cannot write reads what is projected; `ledger.statuses.lag()` says how far."""
+
+    def alerts(self, selection: Selection = _EVERYTHING) -> list[Alert]:
+        """Return what somebody should look at, as of what is projected; one may be that this lags."""
+        from sealbook.status.alerting import find_alerts
+
+        statuses = self._reads.statuses
+        return find_alerts(self._reads, self.expectations(), {statuses.name: statuses.lag()}, selection)
 
     def close(self) -> None:
         """Close the ledger."""

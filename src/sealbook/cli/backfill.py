@@ -48,13 +48,17 @@ _STYLES = {"open": "cyan", "paused": "yellow", "cancelled": "red", "done": "gree
 def list_(
     ctx: typer.Context,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most so many.")] = 20,
+    before: Annotated[
+        int | None,
+        typer.Option(metavar="PLAN", min=1, help="Go on behind this plan, the last of the page before."),
+    ] = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List backfills, the latest first, with their progress."""
-    from sealbook.views.backfills import BackfillRow
+    from sealbook.views.backfills import backfill_rows
 
     with open_book(ctx) as book:
-        rows = [BackfillRow.of(each) for each in book.operator.backfills()[:limit]]
+        rows = backfill_rows(book.ledger.reader, limit, before)
     if form is Format.JSON:
         show_json(each.to_dict() for each in rows)
     else:

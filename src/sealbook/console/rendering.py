@@ -69,7 +69,11 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        time=shown_time, duration=shown_duration, number=shown_number, key_path=key_path, flag=str
+        time=shown_time,
+        duration=shown_duration,
+        number=shown_number,
+        key_path=key_path,
+        looks=looks,
     )
     made.globals.update(address=address, static=static, counted=counted)
     return made
@@ -94,8 +98,23 @@ def key_path(key: PartitionKey | str) -> str:
     return f"/partitions/{key}"
 
 
-def shown_time(value: datetime | None) -> str:
+_LOOKS = {
+    "good": ("COMPLETED", "done", "held"),
+    "bad": ("FAILED", "CANCELLED", "cancelled", "ran out", "withdrawn", "terminal", "PROJECTOR_LAG_HIGH"),
+    "warn": ("PAUSED", "paused", "late", "parked", "quota", "rollback", "mark"),
+    "info": ("RUNNING", "open"),
+}
+
+
+def looks(word: str) -> str:
+    """Return the class by which a word is coloured; none where it says nothing of good and bad."""
+    return next((kind for kind, words in _LOOKS.items() if word in words), "")
+
+
+def shown_time(value: datetime | str | None) -> str:
     """Return a time in UTC to the second; nothing for none."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
     return "" if value is None else f"{value:%Y-%m-%d %H:%M:%S}"
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple
 
 from sealbook.config import Settings
+from sealbook.control.backfills import Backfill, find_backfill, list_backfills
 from sealbook.control.estimating import Estimate, estimate
 from sealbook.control.refusing import Refusal, why_not
 from sealbook.control.spans import Wanted, spans_of
@@ -15,7 +15,7 @@ from sealbook.errors import InvalidInput, NotFound
 from sealbook.ledger import Ledger
 from sealbook.ledger.schedule.pauses import Scope
 from sealbook.model import PartitionKey, RunId, Status
-from sealbook.model.plans import LeftOut, Plan, PlanItem, PlanKind, PlanRequest, PlanState, Progress
+from sealbook.model.plans import LeftOut, Plan, PlanItem, PlanKind, PlanRequest
 from sealbook.model.selection import Selection
 from sealbook.raw import RawReader
 
@@ -31,24 +31,6 @@ class Preview:
     not_over: int = 0
     """Days that a backfill was asked for and that are not over yet."""
     estimate: Estimate | None = None
-
-
-class Backfill(NamedTuple):
-    """A plan that was carried out, and how far it is."""
-
-    plan: Plan
-    progress: Progress
-
-    @property
-    def state(self) -> PlanState:
-        """Where it is: done as soon as nothing of it is open."""
-        is_done = self.plan.state is PlanState.OPEN and not self.progress.open
-        return PlanState.DONE if is_done else self.plan.state
-
-    @property
-    def done(self) -> int:
-        """How many of its partitions nothing is to be done about any more."""
-        return self.plan.partitions - self.progress.open
 
 
 class Operator:
@@ -114,20 +96,11 @@ class Operator:
 
     def backfills(self) -> list[Backfill]:
         """Return the backfills that were carried out, the newest first."""
-        schedule = self._ledger.reader.schedule
-        progresses = schedule.progresses()
-        return [
-            Backfill(plan, progresses.get(plan.id, Progress(0, 0, 0)))
-            for plan in schedule.plans()
-            if plan.kind is PlanKind.BACKFILL and plan.state is not PlanState.PREVIEWED
-        ]
+        return list_backfills(self._ledger.reader.schedule)
 
     def find_backfill(self, name: str) -> Backfill:
         """Return a backfill by its name or number: the newest of a name."""
-        for each in self.backfills():
-            if name in (each.plan.name, str(each.plan.id)):
-                return each
-        raise NotFound(f"there is no backfill {name}", remedy="`sealbook backfill` lists those there are.")
+        return find_backfill(self._ledger.reader.schedule, name)
 
     def pause_backfill(self, name: str, *, actor: str, reason: str) -> Backfill:
         """Begin nothing more of a backfill until it resumes; what is being worked on goes on."""

@@ -63,10 +63,11 @@ class OverrideLog:
         actor: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        before: int | None = None,
     ) -> Iterator[Override]:
         """Stream what was done, the latest first; with a selection, what was done to any of its partitions.
 
-        `since` and `until` are times at which it was done.
+        `since` and `until` are times at which it was done; `before` is the last of the page before.
         """
         query = select(override_log)
         if actions is not None:
@@ -77,6 +78,8 @@ class OverrideLog:
             query = query.where(override_log.c.at >= since)
         if until is not None:
             query = query.where(override_log.c.at < until)
+        if before is not None:
+            query = query.where(override_log.c.id < before)
         found = stream(self._database, query.order_by(override_log.c.id.desc()), _override)
         if selection.is_everything:
             return found

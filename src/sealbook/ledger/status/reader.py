@@ -57,6 +57,11 @@ class StatusReader:
         self._scope = scope
         self._name = projection_name(scope)
 
+    @property
+    def name(self) -> str:
+        """The name of the projection that is read."""
+        return self._name
+
     def line(self, key: PartitionKey, expectations: Expectations) -> StatusLine:
         """Return the line of one partition, known or not."""
         with self._database.read() as connection:
