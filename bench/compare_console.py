@@ -19,6 +19,7 @@ from bench.bare import Bare
 from bench.console_load import DAYS, LAST, write_book
 from bench.harness import Result, duration, seconds
 from bench.status_load import CUSTOMERS, FIRST, QUERIES, customers, fill
+from sealbook.console.answers import Answers
 from sealbook.console.console import Console
 from sealbook.ledger import migrate, open_ledger
 from sealbook.ledger.status.tables import day_number
@@ -111,7 +112,7 @@ def _many(name: str, address: str, console: Console) -> Result:
     counts = []
     for pages in (1, PAGES):
         console.acted()
-        console.answers.forget()
+        console.answers = Answers()
         with _counted(console) as statements, ThreadPoolExecutor(pages) as pool:
             list(pool.map(lambda _: ask(), range(pages)))
         counts.append(len(statements))
@@ -136,7 +137,7 @@ def _let_in(address: str) -> tuple[OpenerDirector, str]:
 def _counted(console: Console) -> Iterator[list[str]]:
     """Yield the statements that the ledger is asked meanwhile."""
     found: list[str] = []
-    engine = console.book.ledger._database._engine  # noqa: SLF001 - nobody else counts them
+    engine = console.book.ledger._database.engine  # noqa: SLF001 - nobody else counts them
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         found.append(statement)

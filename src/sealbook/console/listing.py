@@ -65,12 +65,7 @@ class Listing:
 
     def limit(self, ask: Ask) -> int:
         """Return how many rows a page has."""
-        text = ask.one("limit")
-        if text is None:
-            return PAGE
-        if not text.isascii() or not text.isdigit() or len(text) > 9 or not 1 <= int(text) <= MOST:
-            raise InvalidInput.of("limit", text, f"a whole number from 1 to {MOST:,}")
-        return int(text)
+        return ask.whole("limit", PAGE, most=MOST)
 
     def before(self, ask: Ask) -> int | None:
         """Return the number behind which the page goes on."""

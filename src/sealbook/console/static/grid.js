@@ -6,6 +6,7 @@ import { TableInView, nameOf } from "./grid_table.js";
 const ROWS = 1000;
 const STEPS = ["day", "week", "month", "year"];
 const RESTS = 120;
+const MANY = 200;
 
 /** What is known of the grid: rows come by the page, as they come into view. */
 class Data {
@@ -29,6 +30,36 @@ class Data {
 
   label(row) {
     return this.several ? `${row.customer_id} ${row.query_name}` : row.customer_id;
+  }
+
+  /** Put rows in the place of what they were, and say which; null if that alone does not bring all up to date. */
+  replace(answer) {
+    const last = (columns) => columns[columns.length - 1]?.last;
+    if (this.step !== "day" || last(answer.columns) !== last(this.columns)) return null;
+    Object.assign(this.codes, answer.codes);
+    const places = new Map(this.rows.map((row, place) => [keyOf(row), place]));
+    const changed = [];
+    for (const row of answer.rows) {
+      const place = places.get(keyOf(row));
+      if (place === undefined) return null;
+      if (row.cells === this.rows[place].cells) continue;
+      this.count(this.rows[place], row);
+      this.rows[place] = row;
+      changed.push(place);
+    }
+    return changed;
+  }
+
+  /** Bring totals up to date. */
+  count(before, after) {
+    const add = (counts, cell, number) => { counts[cell] = (counts[cell] ?? 0) + number; };
+    for (const [cell, number] of Object.entries(before.counts)) add(this.total, cell, -number);
+    for (const [cell, number] of Object.entries(after.counts)) add(this.total, cell, number);
+    this.columnTotals.forEach((counts, column) => {
+      const [was, is] = [this.codes[before.cells[column]], this.codes[after.cells[column]]];
+      if (was) add(counts, was.cell, -1);
+      if (is) add(counts, is.cell, 1);
+    });
   }
 
   /** Whether a month, or a year, begins with a column. */
@@ -78,12 +109,48 @@ class Grid {
     try {
       this.data = new Data(await fetchGrid(1));
       this.layOut();
-      this.tell();
-      this.drawNow();
-      this.rest();
+      this.changed();
     } finally {
       this.place.dataset.state = "drawn";
     }
+  }
+
+  /** Hear which partitions have changed: fetch their rows alone, and draw them again. */
+  async moved({ partitions, all }) {
+    const asked = new URLSearchParams(location.search);
+    if (all || partitions.length > MANY || asked.has("cell")) {
+      this.refreshSoon();
+      return;
+    }
+    const shown = new Set(this.data.rows.map((row) => row?.customer_id));
+    const customers = new Set(partitions.map((key) => key.split("/")[1]).filter((each) => shown.has(each)));
+    if (!customers.size) return;
+    const { data } = this;
+    const changed = data.replace(await fetchGrid(1, [...customers].join(",")));
+    if (data !== this.data) return;
+    if (changed === null) {
+      this.refreshSoon();
+      return;
+    }
+    if (changed.length) this.changed();
+  }
+
+  /** Fetch all of it again, though not at every moment. */
+  refreshSoon() {
+    this.isDirty = true;
+    if (document.hidden || this.waiting) return;
+    this.waiting = setTimeout(async () => {
+      this.waiting = undefined;
+      this.isDirty = false;
+      await this.refresh();
+    }, 500);
+  }
+
+  changed() {
+    this.tell();
+    this.drawNow();
+    this.rest();
+    this.place.dataset.changes = Number(this.place.dataset.changes ?? 0) + 1;
   }
 
   /** Show days, weeks, months or years; the last day in view stays in view. */
@@ -254,14 +321,22 @@ class Grid {
   }
 }
 
-async function fetchGrid(page) {
+/** Fetch a page of rows as the address asks for them; or those of some customers alone. */
+async function fetchGrid(page, customers) {
   const asked = new URLSearchParams(location.search);
+  asked.delete("open");
+  if (customers) asked.set("customer", customers);
   asked.set("rows", ROWS);
   asked.set("page", page);
   const response = await fetch(`/index.json?${asked}`);
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
+  document.dispatchEvent(new CustomEvent("sealbook:gathered", { detail: Date.parse(answer.now) }));
   return answer;
+}
+
+function keyOf(row) {
+  return `${row.source}/${row.customer_id}/${row.query_name}`;
 }
 
 function element(name, kind, ...content) {
@@ -284,7 +359,6 @@ function listenForKeys(grid) {
     if (writes || event.altKey || event.ctrlKey || event.metaKey) return;
     const now = STEPS.indexOf(grid.data.step);
     const does = {
-      "/": () => document.querySelector("[data-filter]").select(),
       "?": () => document.querySelector("#keys").showModal(),
       r: () => grid.refresh(),
       "+": () => zoom(now - 1),
@@ -304,4 +378,7 @@ if (place) {
   const grid = new Grid(place);
   await grid.start();
   listenForKeys(grid);
+  document.addEventListener("sealbook:moved", (event) => grid.moved(event.detail));
+  document.addEventListener("visibilitychange", () => { if (grid.isDirty) grid.refreshSoon(); });
+  setInterval(() => grid.refreshSoon(), Number(place.dataset.lasts) * 1000);
 }

@@ -2,7 +2,8 @@
 //
 // Whoever wants to know listens for `sealbook:moved` on the document; its detail is {position, partitions, all}.
 // A page that refreshes itself says so by `data-refreshes-itself` on any element, or by `preventDefault()` on
-// that event. After the fragment was put in place, `sealbook:refreshed` is sent from <main>.
+// that event, and says by `sealbook:gathered` (its detail is a time) when its data is of. After the fragment was
+// put in place, `sealbook:refreshed` is sent from <main>.
 
 const main = document.querySelector("main");
 const age = document.querySelector("#age");
@@ -67,6 +68,8 @@ function isWriting() {
   const focused = document.activeElement;
   return main.contains(focused) && focused.matches("input, textarea, select");
 }
+
+document.addEventListener("sealbook:gathered", (event) => dataIsOf(event.detail));
 
 function hear(detail) {
   const event = new CustomEvent("sealbook:moved", { detail, cancelable: true });
