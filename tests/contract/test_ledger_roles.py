@@ -157,6 +157,7 @@ WRITES = {
     "become control": "SET ROLE {control}",
 }
 MAY_WRITE = {
+    "viewer": {"read the log"},
     "validator": {
         "insert a state",
         "change a status",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import sealbook
 from sealbook.ledger.schedule.pauses import Scope
@@ -20,9 +21,9 @@ GOOD, BAD = (PartitionKey("demo", "1001", "campaign_daily", day) for day in _DAY
 FAILED, OTHER = (PartitionKey("demo", "1003", "campaign_daily", day) for day in _DAYS)
 
 
-def write_lively_book(folder: Path) -> None:
+def write_lively_book(folder: Path, **settings: Any) -> None:
     """Write a book with runs, verdicts, overrides, plans, pauses and cuts, each with a text of somebody's."""
-    write_demo_book(folder)
+    write_demo_book(folder, **settings)
     said = {"actor": f"ann {MARKUP}", "reason": MARKUP}
     with sealbook.open(folder) as book:
         ledger = book.ledger
