@@ -35,7 +35,7 @@ ROWS = 20
 def most(key: PartitionKey) -> int:
     """Return the largest number of impressions in a partition."""
     lines = demo_lines(key, seed=0, rows=ROWS, restatement=0)
-    return max(msgspec.json.decode(line)["metrics_impressions"] for line in lines)
+    return max(int(msgspec.json.decode(line)["metrics_impressions"]) for line in lines)
 
 
 FIRST = [key for key in KEYS if key.logical_date != DAYS[-1]]
@@ -46,8 +46,21 @@ LIMIT = max(most(key) for key in KEYS if key != FAILED)
 RULE = {"name": "impressions_plausible", "expression": f"metrics_impressions <= {LIMIT}"}
 
 
-def write_catalogue(folder: Path, *rules: dict[str, Any]) -> None:
-    """Write the query with its contract, and further rules in it."""
+def write_files(folder: Path, *rules: dict[str, Any], restatement: int = 0) -> None:
+    """Write the files of the book: its contract has further rules, and its source may have restated days."""
+    source = {
+        "queries": "demo.yaml",
+        "customers": list(CUSTOMERS),
+        "first_day": str(DAYS[0]),
+        "last_day": str(DAYS[-1]),
+        "options": {"rows": ROWS, "restatement": restatement},
+    }
+    settings = {
+        "ledger": "sqlite:///book.db",
+        "sources": {"demo": source},
+        "spark": {"master": "local[2]"},
+    }
+    (folder / "sealbook.yaml").write_text(yaml.safe_dump(settings))
     catalogue = yaml.safe_load(demo_configuration())
     query = catalogue["queries"]["campaign_daily"]
     query["contracts"]["1"]["rules"] += rules
@@ -60,20 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pat
     """A book of two customers and three days, two of which are fetched; a rule is too strict for one."""
     del spark
     found = tmp_path_factory.mktemp("story")
-    source = {
-        "queries": "demo.yaml",
-        "customers": list(CUSTOMERS),
-        "first_day": str(DAYS[0]),
-        "last_day": str(DAYS[-1]),
-        "options": {"rows": ROWS},
-    }
-    settings = {
-        "ledger": "sqlite:///book.db",
-        "sources": {"demo": source},
-        "spark": {"master": "local[2]"},
-    }
-    (found / "sealbook.yaml").write_text(yaml.safe_dump(settings))
-    write_catalogue(found, RULE)
+    write_files(found, RULE)
     with sealbook.open(found) as book:
         book.run(Selection(keys=FIRST))
         book.catch_up()
@@ -142,7 +142,7 @@ def test_the_story(open_console: Open, folder: Path, book: Book) -> None:
     assert book.ledger.state(FAILED).status is Status.FAILED
 
     # The cause is mended, and the run judged again; a good day is fetched anew; a missing one is backfilled.
-    write_catalogue(folder)
+    write_files(folder, restatement=3)
     console.goto(f"/partitions/{FAILED}")
     carry_out(console, "Judge it again", reason="the rule was too strict")
     console.goto(f"/partitions/{GOOD}")

@@ -12,6 +12,7 @@ from sealbook.model import PartitionKey, RunEvent
 from sealbook.model.selection import Selection
 from tests.support.demo_books import write_demo_book
 from tests.support.ledger import accept, reject
+from tests.support.partitions import seal
 
 MARKUP = """<script>alert("1")</script><img src=x onerror=alert(2)>'"&amp;{{7*7}}"""
 """What a page must show as the text that it is."""
@@ -19,6 +20,13 @@ MARKUP = """<script>alert("1")</script><img src=x onerror=alert(2)>'"&amp;{{7*7}
 _DAYS = (date(2026, 1, 1), date(2026, 1, 2))
 GOOD, BAD = (PartitionKey("demo", "1001", "campaign_daily", day) for day in _DAYS)
 FAILED, OTHER = (PartitionKey("demo", "1003", "campaign_daily", day) for day in _DAYS)
+
+
+_ROW = {
+    "campaign_id": 1, "campaign_name": MARKUP, "campaign_status": None, "segments_device": MARKUP,
+    "segments_date": "2026-01-01", "metrics_impressions": 9, "metrics_conversions": 1.5,
+    "metrics_cost_micros": 0,
+}  # fmt: skip
 
 
 def write_lively_book(folder: Path, **settings: Any) -> None:
@@ -30,6 +38,8 @@ def write_lively_book(folder: Path, **settings: Any) -> None:
         run = ledger.open_run()
         ledger.run_store.append_event(RunEvent.new(run, "RunStarted"))
         ledger.run_store.append_event(RunEvent.new(run, "RunFailed", event_data={"error": MARKUP}))
+        for number in (1, 2):
+            seal(book, GOOD, number, [{**_ROW, "metrics_clicks": number}])
         ledger.judge([accept(GOOD), reject(BAD, error=MARKUP), reject(FAILED, error=MARKUP)])
         ledger.requeue([FAILED], **said)
         ledger.pointers.create_cut("month_end", note=MARKUP)

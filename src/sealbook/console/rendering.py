@@ -99,9 +99,15 @@ def key_path(key: PartitionKey | str) -> str:
 
 
 _LOOKS = {
-    "good": ("COMPLETED", "done", "held"),
-    "bad": ("FAILED", "CANCELLED", "cancelled", "ran out", "withdrawn", "terminal", "PROJECTOR_LAG_HIGH"),
-    "warn": ("PAUSED", "paused", "late", "parked", "quota", "rollback", "mark"),
+    "good": ("COMPLETED", "done", "held", "passed", "accepted", "published", "readable", "added"),
+    "bad": (
+        *("FAILED", "CANCELLED", "cancelled", "ran out", "withdrawn", "terminal", "PROJECTOR_LAG_HIGH"),
+        *("failed", "rejected", "not_readable", "removed"),
+    ),
+    "warn": (
+        *("PAUSED", "paused", "late", "parked", "quota", "rollback", "mark"),
+        *("warned", "hidden", "rolled_back", "changed", "pause"),
+    ),
     "info": ("RUNNING", "open"),
 }
 
