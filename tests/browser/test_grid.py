@@ -36,7 +36,7 @@ def drawn(console: Watched, path: str = "/") -> Page:
 
 def focused(page: Page) -> str | None:
     """Return the address of the cell that has the focus."""
-    return page.evaluate("document.activeElement.getAttribute('href')")
+    return page.locator(":focus").get_attribute("href")
 
 
 def path_of(customer: int, day: str) -> str:

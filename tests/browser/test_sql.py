@@ -1,4 +1,4 @@
-"""The page for SQL in Chromium: asked by keys, answered in a table, what is wrong stands beside the question."""
+"""The page for SQL in Chromium: asked by keys, answered in a table, what is wrong beside the question."""
 
 from __future__ import annotations
 

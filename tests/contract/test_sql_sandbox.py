@@ -52,6 +52,8 @@ def files_of(folder: Path) -> dict[Path, bytes]:
         f"select unnest([1, 2]) as n, (select count(*) from {QUERY}) as rows",
         f"from {QUERY} select id order by all",
         f"describe {QUERY}",
+        f"select count(*) as explain from {QUERY.upper()}",
+        f"with {QUERY} as (select 1 as n) select n from {QUERY}",
     ],
 )
 def test_what_is_published_is_answered_as_by_the_command(book: Book, question: str) -> None:
@@ -98,6 +100,9 @@ def test_what_is_published_is_answered_as_by_the_command(book: Book, question: s
         "select * from duckdb_tables",
         "select * from information_schema.tables",
         "select * from pg_catalog.pg_class",
+        "select * from duckdb_tables, (with duckdb_tables as (select 1) select * from duckdb_tables)",
+        'with "information_schema.tables" as (select 1) select * from information_schema.tables',
+        "select * from system.information_schema.tables",
         "select current_setting('temp_directory')",
         "select getvariable('x')",
         "select write_log('x')",

@@ -7,22 +7,25 @@ JSON: nothing that it says is run.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 import resource
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from sealbook import errors
-from sealbook.errors import InvalidInput, Permanent, SealbookError
+from sealbook.errors import ConfigError, Forbidden, InvalidInput, Permanent, SealbookError, Transient
 from sealbook.read.sandbox import Sandbox
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from sealbook.config import Settings
+
+_log = logging.getLogger(__name__)
 
 _ALLOCATES = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 """Takes memory as it is needed: Arrow's own pool sets a gigabyte aside, which would count."""
@@ -47,11 +50,11 @@ def ask_in_process(settings: Settings, text: str, sandbox: Sandbox) -> SqlAnswer
     command = [sys.executable, "-c", "from sealbook.book.sql_process import answer; answer()"]
     pipe = subprocess.PIPE
     environment = os.environ | _ALLOCATES
-    with subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment
-    ) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
         try:
-            said, _ = process.communicate(pickle.dumps((settings, text, sandbox)), timeout=sandbox.seconds)
+            said, stderr = process.communicate(
+                pickle.dumps((settings, text, sandbox)), timeout=sandbox.seconds
+            )
         except subprocess.TimeoutExpired:
             process.kill()
             raise Permanent(
@@ -60,10 +63,20 @@ def ask_in_process(settings: Settings, text: str, sandbox: Sandbox) -> SqlAnswer
         except BaseException:
             process.kill()
             raise
-    if process.returncode != 0:
+    if process.returncode < 0 or stderr.endswith(
+        b"MemoryError\n"
+    ):  # or what it had left did not do to say so
         raise Permanent(f"the question needs more than {sandbox.megabytes} MB of memory", remedy=_LESS)
+    if process.returncode > 0:
+        _log.error("SQL could not be answered: %s", stderr.decode(errors="replace"))
+        raise Permanent("the question could not be answered", remedy="The console's log says why.")
     return _read(said)
 
+
+_KINDS: Mapping[str, type[SealbookError]] = {
+    each.__name__: each for each in (InvalidInput, Forbidden, Transient, ConfigError)
+}
+"""What a process may call its failure; anything else is Permanent."""
 
 _LESS = "Ask for fewer days, customers or columns; `sealbook sql` has no such limit."
 
@@ -74,8 +87,7 @@ def _read(said: bytes) -> SqlAnswer:
     head, _, stream = said.partition(b"\n")
     told = json.loads(head)
     if "error" in told:
-        kind = getattr(errors, told["kind"])
-        raise kind(told["error"], remedy=told["remedy"])
+        raise _KINDS.get(told["kind"], Permanent)(told["error"], remedy=told["remedy"])
     return SqlAnswer(pa.ipc.open_stream(stream).read_all(), told["is_cut"])
 
 
@@ -88,7 +100,7 @@ def answer() -> None:
     try:
         _answer(settings, text, sandbox, sys.stdout.buffer)
     except SealbookError as error:
-        kind = "InvalidInput" if isinstance(error, InvalidInput) else type(error).__name__
+        kind = next((name for name, each in _KINDS.items() if isinstance(error, each)), "")
         head = {"error": str(error), "kind": kind, "remedy": error.remedy}
         sys.stdout.buffer.write(json.dumps(head).encode() + b"\n")
 
@@ -98,8 +110,10 @@ def _answer(settings: Settings, text: str, sandbox: Sandbox, out: IO[bytes]) -> 
 
     from sealbook.book.reader import BookReader
     from sealbook.ledger.reader import open_ledger_reader
+    from sealbook.ledger.roles import url_in_role
 
-    with BookReader(settings, open_ledger_reader(settings.ledger, scope=settings.scope)) as book:
+    url = url_in_role(settings.ledger, "viewer", settings.console.ledger_roles[0])
+    with BookReader(settings, open_ledger_reader(url, scope=settings.scope)) as book:
         table, is_cut = book.sql_within(text, sandbox)
     out.write(json.dumps({"is_cut": is_cut}).encode() + b"\n")
     with pa.ipc.new_stream(out, table.schema) as stream:

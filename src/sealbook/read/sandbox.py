@@ -49,7 +49,7 @@ class Sandbox:
 
     def check(self, connection: duckdb.DuckDBPyConnection, text: str, tables: Collection[str]) -> None:
         """Refuse a question about anything but some tables, by what it says and not by how it is written."""
-        question = _EXPLAIN.sub("", text, count=1)
+        question = text[found.end() :] if (found := _EXPLAIN.match(text)) else text
         [(said,)] = connection.execute("SELECT json_serialize_sql(?)", [question]).fetchall()
         told: dict[str, Any] = json.loads(said)
         if told["error"]:
@@ -57,9 +57,12 @@ class Sandbox:
                 raise Forbidden("only a select is answered here", remedy="`sealbook sql` answers it.")
             raise InvalidInput(str(told["error_message"]), field="SQL", remedy="Ask in the SQL of DuckDB.")
         nodes = list(_nodes(told["statements"]))
-        own = {each["key"] for node in nodes for each in _common_tables(node)}
+        own = {each["key"].lower() for node in nodes for each in _common_tables(node)}
+        taken = own & _catalogue(connection) - {*tables}
+        if taken:
+            raise Forbidden(f"{min(taken)} is a name of DuckDB's own", remedy="Use another one after `with`.")
         for node in nodes:
-            _check_node(node, {*tables, *own})
+            _check_node(node, tables, own)
 
     def fetch(self, relation: duckdb.DuckDBPyRelation) -> tuple[pa.Table, bool]:
         """Return the first rows of an answer, and whether there are more."""
@@ -80,21 +83,29 @@ class Sandbox:
         return table.slice(0, self.rows), count > self.rows
 
 
-def _check_node(node: Mapping[str, Any], tables: Collection[str]) -> None:
+def _check_node(node: Mapping[str, Any], tables: Collection[str], own: Collection[str]) -> None:
     match node:
         case {"type": "BASE_TABLE", "table_name": name, "schema_name": schema, "catalog_name": catalog}:
-            if f"{schema}.{name}".strip(".") not in tables or catalog:
+            called = ".".join(filter(None, (catalog, schema, name))).lower()
+            is_own = not schema and not catalog and name.lower() in own
+            if not is_own and (catalog or called not in tables):
                 known = ", ".join(sorted(each for each in tables if "." in each)) or "none that is named"
                 raise Forbidden(
-                    f"{'.'.join(filter(None, (catalog, schema, name)))} is no published table",
-                    remedy=f"Published and named here: {known}.",
+                    f"{called} is no published table", remedy=f"Published and named here: {known}."
                 )
-        case {"type": "TABLE_FUNCTION", "function": {"function_name": name}} if (
-            name.lower() not in _FUNCTIONS
-        ):
-            raise Forbidden(f"{name} cannot be asked here", remedy="Ask of published tables.")
+        case {"type": "TABLE_FUNCTION", "function": {"function_name": name}}:
+            if name.lower() not in _FUNCTIONS:
+                raise Forbidden(f"{name} cannot be asked here", remedy="Ask of published tables.")
         case {"class": "FUNCTION", "function_name": name} if name.lower() in _REFUSED:
             raise Forbidden(f"{name} cannot be asked here", remedy="Ask of published tables.")
+
+
+def _catalogue(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """Return what DuckDB calls its own tables: one that `with` names alike would hide which is meant."""
+    rows = connection.execute(
+        "SELECT view_name FROM duckdb_views() UNION SELECT table_name FROM duckdb_tables()"
+    )
+    return {name.lower() for (name,) in rows.fetchall()}
 
 
 def _common_tables(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -27,7 +27,8 @@ from sealbook.read.schema import KEY_TYPES, all_columns, arrow_schema, irreconci
 from sealbook.warehouse.part_files import PartFiles
 
 _WORD = re.compile(r"\w+")
-_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+DuckSettings = dict[str, str | bool | int | float | list[str]]
+_SETTINGS: DuckSettings = {
     # Tables are those of the book: no variable of the caller is one, and nothing is fetched from elsewhere.
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
@@ -98,7 +99,7 @@ def _run(
             if [each.type for each in connection.extract_statements(text)] not in _QUESTIONS:
                 raise InvalidInput.of("SQL", text, "one question, such as select")
             if lost:
-                _check_not_in_a_star(text, connection.sql(text).columns, lost, sources)
+                _check_not_in_a_star(text, connection.sql(text).columns, lost, sources, settings)
             return _answer(connection, text, offered, sandbox)
         except duckdb.CatalogException as error:
             raise InvalidInput(first_line(error), field="SQL", remedy=_tables(sources)) from error
@@ -168,9 +169,10 @@ def _check_not_in_a_star(
     columns: Sequence[str],
     lost: Sequence[tuple[Query, str]],
     sources: Mapping[str, SourceSettings],
+    settings: DuckSettings,
 ) -> None:
     """Refuse an answer that lacks a column for which a `*` asks: one that would be there if it could be."""
-    with duckdb.connect(":memory:", config=_SETTINGS) as connection:
+    with duckdb.connect(":memory:", config=settings) as connection:
         for query in _mentioned(text, sources):
             schema = {name: each or ColumnType.STRING for name, each in all_columns(query).items()}
             _offer(connection, query, arrow_schema(schema).empty_table(), alone=_is_alone(query, sources))
