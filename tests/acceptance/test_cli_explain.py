@@ -119,7 +119,7 @@ def test_in_full_it_shows_the_judgement_and_all_that_happened(book: Path) -> Non
     assert f"Judgement 1: run {run_id(1)} was rejected" in text
     assert "  primary_key: failed, 7 lines repeat an id" in text
     assert "    line 21: (" in text  # there is no payload, which is said
-    assert re.search(rf"rejected +{run_id(1)} +rejected: bad", text)
+    assert re.search(rf"rejected +{run_id(1)} +bad", text)
     brief, full = (
         run_process("explain", str(REJECTED), *more, "--format", "json", cwd=book).json
         for more in ((), ("--full",))

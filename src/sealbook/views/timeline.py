@@ -46,7 +46,7 @@ _DONE = {
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Something that happened to a partition: when, what, in which run, by whom and why."""
+    """Something that happened to a partition: when, what (`kind`, and more in `text`), in which run, by whom."""
 
     at: datetime
     kind: str
@@ -71,9 +71,7 @@ class Timeline:
         return replace(
             self,
             moments=tuple(
-                replace(each, text=f"rejected: {failed_names(checks[each.attempt])}")
-                if each.attempt in checks
-                else each
+                replace(each, text=failed_names(checks[each.attempt])) if each.attempt in checks else each
                 for each in self.moments
             ),
         )
@@ -133,22 +131,22 @@ def _words(fact: PartitionFact) -> tuple[str, str]:
     text = ""
     match fact:
         case PartitionSealed():
-            text = f"sealed with {counted(fact.record_count, 'row')} of schema_version {fact.schema_version}"
+            text = f"{counted(fact.record_count, 'row')} of schema_version {fact.schema_version}"
         case PartitionFailed():
             error = fact.error.removeprefix(f"{fact.key}: ")
-            text = f"failed in {fact.failed_stage} ({fact.error_class}): {error}"
+            text = f"in {fact.failed_stage} ({fact.error_class}): {error}"
         case PartitionJudged():
             again = fact.revalidation_id is not None
             return fact.outcome, _judgement(fact.outcome, fact.record_count, fact.error, again=again)
         case PartitionPublished():
             instead = "" if fact.replaced_run_id is None else f", in place of run {fact.replaced_run_id}"
-            text = f"published with {counted(fact.record_count, 'row')}{instead}"
+            text = f"{counted(fact.record_count, 'row')}{instead}"
         case PartitionHidden():
             text = f"withdrawn from consumers, as it is {fact.status}"
         case PartitionRequeued():
             text = "pending again, to be judged or fetched"
         case PartitionRolledBack():
-            text = f"rolled back from run {fact.from_run_id}"
+            text = f"from run {fact.from_run_id}"
         case PartitionCancelled():
             text = "its run was cancelled"
     return _KINDS[type(fact)], text
@@ -172,14 +170,14 @@ def _judged(attempt: Attempt) -> Moment:
 
 
 def _judgement(outcome: Outcome, record_count: int | None, error: str | None, *, again: bool) -> str:
-    judged = f"{outcome} when it was judged again" if again else str(outcome)
-    if outcome is Outcome.ACCEPTED:
-        return judged if record_count is None else f"{judged}, {counted(record_count, 'row')}"
-    return f"{judged}: {error}"
+    found = error if outcome is Outcome.REJECTED else counted(record_count or 0, "row")
+    return f"judged again: {found}" if again else str(found)
 
 
 def _published(pointer: Pointer) -> Moment:
-    return Moment(pointer.published_at, "published", "published", pointer.run_id)
+    return Moment(
+        pointer.published_at, "published", f"schema_version {pointer.schema_version}", pointer.run_id
+    )
 
 
 def _done(override: Override) -> Moment:
