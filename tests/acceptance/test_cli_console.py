@@ -29,7 +29,7 @@ def book(tmp_path: Path) -> Path:
 @contextmanager
 def serving(book: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Start a console, and yield its process with the address that it prints."""
-    command = [SEALBOOK, "console", "--no-open", "--port", "0", *options]
+    command: list[str | Path] = [SEALBOOK, "console", "--no-open", "--port", "0", *options]
     with subprocess.Popen(command, cwd=book, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
