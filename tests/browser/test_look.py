@@ -92,3 +92,12 @@ def test_who_is_signed_out_is_asked_for_a_token(open_console: Open, folder: Path
     console.page.fill("#token", "wrong")
     console.page.click("main button")
     assert "no token of this console" in console.page.inner_text("[role=alert]")
+
+
+def test_a_page_is_printed_without_what_paper_cannot_do(open_console: Open, folder: Path) -> None:
+    console = open_console(folder)
+    console.goto("/audit")
+    console.page.emulate_media(media="print")
+    assert not console.page.locator("header nav").is_visible()
+    assert not console.page.locator("form.filters button").is_visible()
+    assert console.page.locator("tbody tr").first.is_visible()

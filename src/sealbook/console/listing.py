@@ -16,6 +16,11 @@ PAGE = 50
 MOST = 1_000
 
 
+def partition_of(row: Row) -> str:
+    """Return the key of a row that begins with the fields of one."""
+    return "/".join(str(row[name]) for name in ("source", "customer_id", "query_name", "logical_date"))
+
+
 class Column(NamedTuple):
     """A column: its title, what it shows of a row, and how: as text, code, time, number, badge, key …"""
 
