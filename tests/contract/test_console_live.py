@@ -129,7 +129,7 @@ def test_fifty_pages_look_at_the_ledger_as_often_as_one(ledger: Ledger) -> None:
         await asyncio.gather(*map(first, streams))
         pollers = sum("_poll" in str(task.get_coro()) for task in asyncio.all_tasks())
         for stream in streams:
-            await stream.aclose()  # type: ignore[attr-defined]  # it is a generator
+            await stream.aclose()
         return counted.times, pollers
 
     assert asyncio.run(listening(1)) == asyncio.run(listening(50)) == (1, 1)

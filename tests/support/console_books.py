@@ -24,7 +24,7 @@ FAILED, OTHER = (PartitionKey("demo", "1003", "campaign_daily", day) for day in 
 def write_lively_book(folder: Path, **settings: Any) -> None:
     """Write a book with runs, verdicts, overrides, plans, pauses and cuts, each with a text of somebody's."""
     write_demo_book(folder, **settings)
-    said = {"actor": f"ann {MARKUP}", "reason": MARKUP}
+    said: dict[str, Any] = {"actor": f"ann {MARKUP}", "reason": MARKUP}
     with sealbook.open(folder) as book:
         ledger = book.ledger
         run = ledger.open_run()

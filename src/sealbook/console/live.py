@@ -7,7 +7,7 @@ know more ask for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -58,7 +58,7 @@ class Live:
         self._poller: asyncio.Task[None] | None = None
         self._last_named: tuple[str, ...] = ()
 
-    async def stream(self, resumes_from: str | None) -> AsyncIterator[bytes]:
+    async def stream(self, resumes_from: str | None) -> AsyncGenerator[bytes, None]:
         """Yield events until the listener leaves, a while has passed, or the console ends.
 
         Who resumes from a position hears at once what has changed since.

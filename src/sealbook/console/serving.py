@@ -40,6 +40,7 @@ def make_server(app: Starlette, ready: Callable[[], None] = lambda: None) -> uvi
         access_log=False,
         log_config=None,
         lifespan="on",
+        ws="none",  # nothing here speaks it
         timeout_graceful_shutdown=_PATIENCE_SECONDS,
     )
     return _Server(config, ready, app.state.console.live.end)
