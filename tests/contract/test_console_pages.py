@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 import sealbook
 from tests.support.cli import run
 from tests.support.console import VIC, asking, console_of
-from tests.support.console_books import MARKUP, write_lively_book
+from tests.support.console_books import GOOD, MARKUP, write_lively_book
 from tests.support.ledger import run_id
 
 RUN = run_id(1)
@@ -122,6 +122,19 @@ def test_a_filter_that_is_nonsense_is_refused_as_text(client: TestClient, path: 
     assert answer.status_code in (200, 400)
     assert "<script>alert" not in answer.text
     assert "<img" not in answer.text
+
+
+def test_a_run_leads_to_its_partitions(client: TestClient) -> None:
+    text = client.get(f"/runs/{RUN}").text
+    assert f'<a href="/partitions/{GOOD}">{GOOD}</a>' in text
+    assert f'href="/runs/{RUN}"' in client.get("/runs").text
+
+
+def test_events_of_a_run_go_on_by_number(client: TestClient) -> None:
+    every = client.get(f"/runs/{RUN}.json").json()
+    [second] = client.get(f"/runs/{RUN}.json?limit=1&after={every[0]['runSeq']}").json()
+    assert second == every[1]
+    assert f"after={second['runSeq']}" in client.get(f"/runs/{RUN}?limit=1&after=1").text
 
 
 def test_pages_go_on_by_key(client: TestClient) -> None:

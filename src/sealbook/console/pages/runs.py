@@ -9,6 +9,8 @@ from sealbook.console.answers import Answer
 from sealbook.console.listing import Column, Filter, Listing, Row
 from sealbook.console.page import Ask, page
 from sealbook.console.rendering import run_path
+from sealbook.errors import InvalidInput
+from sealbook.model import PartitionKey
 from sealbook.model.run_snapshot import RunStatus
 from sealbook.views.events import events_of_run
 from sealbook.views.runs import list_runs
@@ -40,9 +42,9 @@ _EVENTS = Listing(
     [
         Column("Number", "runSeq", "number"),
         Column("Persisted (UTC)", "persistedAt", "time"),
-        Column("Event", "eventType"),
-        Column("Partition", lambda row: row["stepId"] if _names_partition(row) else None, "key"),
-        Column("Step", lambda row: None if _names_partition(row) else row.get("stepId")),
+        Column("Event", "eventType", "narrow"),
+        Column("Partition", lambda row: _partition_of(row), "key"),
+        Column("Step", lambda row: _step_of(row), "narrow"),
         Column("Attempt", "logicalAttemptId"),
         Column("Says", lambda row: _said(row["eventData"])),
     ],
@@ -53,8 +55,19 @@ _EVENTS = Listing(
 )
 
 
-def _names_partition(row: Row) -> bool:
-    return str(row["eventType"]).startswith("Partition") and str(row.get("stepId")).count("/") == 3
+def _partition_of(row: Row) -> str | None:
+    """Return the partition that an event tells of; another engine may put anything in that place."""
+    named = row.get("partition")
+    try:
+        return None if named is None else str(PartitionKey.parse(named))
+    except InvalidInput:
+        return None
+
+
+def _step_of(row: Row) -> str | None:
+    """Return the step, without the partition that has a column of its own."""
+    step, partition = row.get("stepId"), _partition_of(row)
+    return step if step is None or partition is None else str(step).removesuffix(f"/{partition}")
 
 
 def _said(data: object) -> str:
