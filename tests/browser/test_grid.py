@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Position, expect
 
 import sealbook
 from sealbook.model.partition_events import PartitionPublished
@@ -107,16 +107,15 @@ def test_keys_go_from_cell_to_cell_and_enter_opens_one(console: Watched) -> None
 
 def test_a_click_opens_the_partition_under_the_pointer(console: Watched) -> None:
     page = drawn(console)
-    at = page.evaluate(
-        "document.querySelector('.pane').scrollWidth - document.querySelector('.pane').clientWidth"
-    )
-    assert at == 0, "forty days fit"
-    label = page.evaluate("document.querySelector('.extent').offsetWidth - 2 - 40 * 15")
-    page.locator("#grid canvas").hover(position={"x": label + 39 * 15 + 7, "y": 52 + 9})
+    assert page.evaluate("document.querySelector('.pane').scrollLeft") == 0, "forty days fit"
+    box = page.locator("#grid .extent").bounding_box()
+    assert box is not None
+    last: Position = {"x": box["width"] - 10, "y": 52 + 9}
+    page.locator("#grid canvas").hover(position=last)
     tip = page.locator(".tip")
     assert f"demo/{CUSTOMERS[3]}/{QUERY}/2026-02-09" in tip.inner_text()
     assert "withdrawn: consumers get nothing any more" in tip.inner_text()
-    page.locator("#grid canvas").click(position={"x": label + 39 * 15 + 7, "y": 52 + 9})
+    page.locator("#grid canvas").click(position=last)
     page.wait_for_url(f"**{path_of(3, '2026-02-09')}")
 
 

@@ -188,6 +188,7 @@ class Grid {
     const { data, canvas, pane, extent } = this;
     const known = data.rows.slice(0, ROWS).filter(Boolean);
     canvas.measure(known.map((row) => data.label(row)), pane.clientWidth * (pane.clientWidth < 600 ? 0.42 : 0.3));
+    canvas.fit(data.columns.length, pane.clientWidth);
     const [wide, tall] = [data.columns.length * CELL.width, data.rowCount * CELL.height];
     extent.style.width = `${canvas.labelWidth + wide + 2}px`;
     extent.style.height = `${HEADER + tall + 2}px`;

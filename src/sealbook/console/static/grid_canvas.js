@@ -1,6 +1,7 @@
 // Draws what is in view of the grid: labels to the left, days above, and a small picture for each cell.
 
-export const CELL = { width: 15, height: 19 };
+export const CELL = { width: 15, height: 19 }; // the width grows where there are few columns
+const [NARROWEST, WIDEST] = [15, 30];
 export const HEADER = 52;
 const GOOD = new Set(["materialized", "provisional"]);
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -60,6 +61,14 @@ export class GridCanvas {
     let widest = 40;
     for (const label of labels) widest = Math.max(widest, this.context.measureText(label).width);
     this.labelWidth = Math.ceil(Math.min(widest + 56, most));
+  }
+
+  /** Let cells be as wide as there is room for so many columns. */
+  fit(columns, room) {
+    const width = Math.min(Math.max(Math.floor((room - this.labelWidth - 4) / columns), NARROWEST), WIDEST);
+    if (width === CELL.width) return;
+    CELL.width = width;
+    this.pictures.clear();
   }
 
   /** The picture of a code, which is painted once. */
