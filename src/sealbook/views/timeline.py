@@ -46,7 +46,7 @@ _DONE = {
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Something that happened to a partition: when, what (`kind` and `text`), in which run, by whom and why."""
+    """Something that happened to a partition: when, what (`kind`, `text`), in which run, by whom and why."""
 
     at: datetime
     kind: str
