@@ -1,6 +1,6 @@
 # Everything a contributor or CI runs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo docs reference lint format types imports quick pytest test soak bench clean
+.PHONY: help setup java chromium demo docs reference lint format types imports quick pytest test soak bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,7 +12,7 @@ SCALE ?= small
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) java ## create .venv with everything that work and tests need
+setup: $(STAMP) java chromium ## create .venv with everything that work and tests need
 
 $(RUNS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ $(STAMP): $(RUNS)
 
 java: ## check for Java 17 or newer, which Spark needs
 	@scripts/ensure-java
+
+chromium: ## check for Chromium, which the tests of the console need
+	@scripts/ensure-chromium
 
 demo: $(RUNS) java ## set up what running needs, and show the whole way of the data
 	$(BIN)/sealbook demo
@@ -56,7 +59,7 @@ quick: $(STAMP) lint types imports ## check style, types and imports, and run wh
 	$(BIN)/pytest -q -n 2 tests/unit
 	$(BIN)/pytest -q -n 2 tests/contract -k sqlite
 
-pytest: $(STAMP) java ## run the tests
+pytest: $(STAMP) java chromium ## run the tests
 	$(BIN)/pytest -n 2 --dist loadgroup --durations 30
 
 test: setup lint types imports pytest ## all of the above: what CI runs

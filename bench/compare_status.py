@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
 
-import psycopg
-from sqlalchemy import make_url
-
+from bench.bare import Bare
 from bench.event_peers import DagsterInstance
 from bench.harness import Result, duration, noted, seconds, seconds_of, speed
 from bench.scale import sized
@@ -89,7 +84,7 @@ def run() -> list[Result]:
 
 def _on(name: str, url: str, folder: str) -> Iterator[Result]:
     migrate(url)
-    with open_ledger(url) as ledger, _Bare(url) as bare:
+    with open_ledger(url) as ledger, Bare(url) as bare:
         empty = bare.size()
         fill(ledger)
         bare.tidy()
@@ -110,7 +105,7 @@ def _on(name: str, url: str, folder: str) -> Iterator[Result]:
         yield from _explanations(name, ledger, RunArchive(f"{folder}/archive"))
 
 
-def _grid(name: str, ledger: Ledger, bare: _Bare) -> Result:
+def _grid(name: str, ledger: Ledger, bare: Bare) -> Result:
     held = expectations(SAME_DAY)
     first = FIRST + timedelta(days=DAYS - 90)
     last = first + timedelta(days=89)
@@ -204,46 +199,3 @@ def _fail(ledger: Ledger, keys: list[PartitionKey]) -> None:
         )
         for key in keys
     )
-
-
-class _Bare:
-    """The driver of a ledger's database, and nothing else."""
-
-    def __init__(self, url: str) -> None:
-        self._on_postgresql = url.startswith("postgresql")
-        self._connection: Any = (
-            psycopg.connect(url, autocommit=True)
-            if self._on_postgresql
-            else sqlite3.connect(str(make_url(url).database), isolation_level=None)
-        )
-
-    def ask(self, statement: str) -> list[Any]:
-        """Return all rows of a statement."""
-        rows: list[Any] = self._connection.execute(statement).fetchall()
-        return rows
-
-    def tidy(self) -> None:
-        """Do what the database does by itself after a while."""
-        self._connection.execute(
-            "VACUUM ANALYZE" if self._on_postgresql else "PRAGMA wal_checkpoint(TRUNCATE)"
-        )
-
-    def size(self) -> int:
-        """Return how many bytes the status of partitions takes, its indexes and series included."""
-        self.tidy()
-        if self._on_postgresql:
-            tables = "pg_total_relation_size('partition_status') + pg_total_relation_size('status_series')"
-            [(size,)] = self.ask(f"SELECT {tables}")
-        else:
-            [(size,)] = self.ask(
-                "SELECT coalesce(sum(pgsize), 0) FROM dbstat"
-                " WHERE name IN ('partition_status', 'status_series', 'sqlite_autoindex_status_series_1')"
-            )
-        return int(size)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with closing(self._connection):
-            pass

@@ -38,7 +38,7 @@ _ZONES = (UTC, ZoneInfo("America/Los_Angeles"), ZoneInfo("Europe/Paris"), ZoneIn
 _POLICY = Freshness((timedelta(hours=6), timedelta(days=3), timedelta(days=7)), timedelta(hours=12))
 
 
-def expectations(*upstreams: Upstream) -> Expectations:
+def expectations(*upstreams: Upstream, days: int = DAYS) -> Expectations:
     """Hold all four queries against a policy and a contract; the last is made of others, as is given."""
     assets = {name: Asset(name, _POLICY) for name in _ASSETS}
     assets[_ASSETS[3]] = Asset(_ASSETS[3], _POLICY, upstreams)
@@ -48,7 +48,7 @@ def expectations(*upstreams: Upstream) -> Expectations:
     }
     since = datetime(2025, 5, 1, tzinfo=UTC)
     in_force = {name: CodeInForce(CONTRACT, since) for name in assets}
-    now = datetime(FIRST.year, FIRST.month, FIRST.day, 20, tzinfo=UTC) + timedelta(days=DAYS)
+    now = datetime(FIRST.year, FIRST.month, FIRST.day, 20, tzinfo=UTC) + timedelta(days=days)
     return Expectations(Universe(assets, {"demo": accounts}), now, in_force)
 
 
@@ -62,12 +62,12 @@ def customers() -> list[str]:
     return [str(1_000_000_000 + number) for number in range(CUSTOMERS)]
 
 
-def fill(ledger: Ledger) -> None:
+def fill(ledger: Ledger, days: int = DAYS) -> None:
     """Write the rows that a projection would have made, day by day as they come about."""
 
     def work(connection: Connection) -> None:
         projection_id = begin(connection, "partition_status").id
-        runs = [{"run_id": f"{day:026d}", "last_seq": 1} for day in range(DAYS)]
+        runs = [{"run_id": f"{day:026d}", "last_seq": 1} for day in range(days)]
         connection.execute(insert(run_head), runs)
         for each in (CONTRACT, EARLIER):
             values = {"digest": each, "version": each, "checks": [], "contract_hash": each}
@@ -78,7 +78,7 @@ def fill(ledger: Ledger) -> None:
             for query in QUERIES
         )
         connection.execute(insert(status_series), list(names))
-        for day in range(DAYS):
+        for day in range(days):
             insert_rows(connection, partition_status, list(_rows(day)))
 
     ledger._database.write(work)  # noqa: SLF001 - the projector would take as long as it does anywhere

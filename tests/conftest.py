@@ -8,6 +8,7 @@ pytest_plugins = [
     "tests.support.google_ads",
     "tests.support.spark",
     "tests.support.cluster",
+    "tests.support.browser",
 ]
 
 # A property does not become false because the machine is busy.

@@ -14,7 +14,9 @@ import sealbook
 from scripts.reference.docstrings import in_a_row, said
 from sealbook import model
 from sealbook.book import Book, BookReader
-from sealbook.control.operating import Backfill, Operator, Preview
+from sealbook.control.backfills import Backfill
+from sealbook.control.operating import Operator
+from sealbook.control.previews import Preview
 from sealbook.extract import source
 from sealbook.model.selection import Selection
 

@@ -104,6 +104,10 @@ class NotFound(Permanent):
     """The thing named does not exist."""
 
 
+class Forbidden(Permanent):
+    """Who asks may not do this. Nothing was changed."""
+
+
 class Corrupt(Permanent):
     """Stored data does not say what its seal, digest or format promises."""
 

@@ -412,7 +412,7 @@ def test_a_ledger_on_postgresql(
         with psycopg.connect(url, autocommit=True) as admin:
             admin.execute(f"DROP ROLE {prefix}reader".encode())
             admin.execute(f"DROP ROLE {prefix}nobody".encode())
-            for role in ("consumer", "extractor", "loader", "validator", "control"):
+            for role in ("consumer", "viewer", "extractor", "loader", "validator", "control"):
                 admin.execute(f"DROP OWNED BY {prefix}{role}".encode())
                 admin.execute(f"DROP ROLE {prefix}{role}".encode())
 

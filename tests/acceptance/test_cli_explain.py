@@ -111,3 +111,26 @@ def test_the_same_from_python(book: Path) -> None:
         assert problem.kind == "withdrawn"
     with sealbook.open(book, read_only=True) as reader:
         assert reader.explain(READABLE).problems == (problem,)
+
+
+def test_in_full_it_shows_the_judgement_and_all_that_happened(book: Path) -> None:
+    env = {"COLUMNS": "200"}
+    text = run("explain", str(REJECTED), "--full", cwd=book, env=env).out
+    assert f"Judgement 1: run {run_id(1)} was rejected" in text
+    assert "  primary_key: failed, 7 lines repeat an id" in text
+    assert "    line 21: (" in text  # there is no payload, which is said
+    assert re.search(rf"rejected +{run_id(1)} +bad", text)
+    brief, full = (
+        run_process("explain", str(REJECTED), *more, "--format", "json", cwd=book).json
+        for more in ((), ("--full",))
+    )
+    assert list(full) == [*brief, "verdict", "attempts", "timeline", "runs", "actions"]
+    assert full["problems"] == brief["problems"]
+    assert [each["action"] for each in full["actions"]] == ["retry", "reprocess", "mark"]
+
+
+def test_a_judgement_is_named_with_full_alone(book: Path) -> None:
+    ran = run("explain", str(REJECTED), "--attempt", "1", cwd=book)
+    assert ran.code == 2
+    assert "Give --full as well" in ran.err
+    assert "has no judgement 9" in run("explain", str(REJECTED), "--full", "--attempt", "9", cwd=book).err

@@ -16,7 +16,7 @@ from tests.support.books import SETTINGS, changed, write_book
 from tests.support.cli import answer, run
 from tests.support.ledger import PostgresqlServer
 
-ROLES = ["consumer", "extractor", "loader", "validator", "control"]
+ROLES = ["consumer", "viewer", "extractor", "loader", "validator", "control"]
 
 
 @pytest.fixture

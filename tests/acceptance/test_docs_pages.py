@@ -203,7 +203,17 @@ def marked(postgresql: PostgresqlServer) -> Iterator[Callable[[str], str]]:
     mark = f"r{uuid4().hex[:12]}_"
     yield lambda name: f"{mark}{name}"
     postgresql.execute(f"DROP DATABASE IF EXISTS {mark}book")
-    roles = ("reporting", "worker", "consumer", "extractor", "validator", "loader", "control", "book_owner")
+    roles = (
+        "reporting",
+        "worker",
+        "consumer",
+        "viewer",
+        "extractor",
+        "validator",
+        "loader",
+        "control",
+        "book_owner",
+    )
     for role in roles:
         postgresql.execute(f"DROP ROLE IF EXISTS {mark}{role}")
 

@@ -34,8 +34,8 @@ from sealbook.model.partition_events import (
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 from tests.support.pointers import staged
 
-ROLES = ("consumer", "extractor", "loader", "validator", "control")
-READERS = ("consumer", "extractor", "loader")
+ROLES = ("consumer", "viewer", "extractor", "loader", "validator", "control")
+READERS = ("consumer", "viewer", "extractor", "loader")
 WHO: dict[str, Any] = {"actor": "ann", "reason": "to try it"}
 
 
@@ -157,6 +157,7 @@ WRITES = {
     "become control": "SET ROLE {control}",
 }
 MAY_WRITE = {
+    "viewer": {"read the log"},
     "validator": {
         "insert a state",
         "change a status",

@@ -35,7 +35,7 @@ CALLS: dict[str, Callable[[Ledger], object]] = {
 }
 
 
-@pytest.mark.parametrize("role", ["consumer", "extractor", "validator", "loader"])
+@pytest.mark.parametrize("role", ["consumer", "viewer", "extractor", "validator", "loader"])
 def test_only_control_shares_work_out(granted: Granted, role: str) -> None:
     with open_ledger(granted.url) as ledger:
         before = work_in(ledger)

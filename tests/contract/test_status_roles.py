@@ -22,7 +22,7 @@ from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept
 from tests.support.pointers import load
 
 UrlAs = Callable[[str], str]
-APPENDING = [role for role in RIGHTS if role != "consumer"]
+APPENDING = [role for role in RIGHTS if role not in ("consumer", "viewer")]
 EXPECTED = Expectations(
     Universe({}, {}),
     datetime(2026, 2, 1, tzinfo=UTC),

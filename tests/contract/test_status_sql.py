@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -15,15 +16,18 @@ from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.status.reader import StatusReader
 from sealbook.ledger.status.tables import partition_status, time_of
 from sealbook.model import PartitionKey
-from sealbook.model.display import Display
+from sealbook.model.display import Cell, Display
 from sealbook.model.expectations import Expectations
 from sealbook.model.freshness import Freshness
 from sealbook.model.partition_events import Stage
-from sealbook.model.selection import Selection
+from sealbook.model.selection import Selection, key_of
 from sealbook.model.staleness import StaleCode
+from sealbook.model.standing import BLANK, BY_CODE
 from sealbook.model.status import AttemptOutcome, Availability
 from sealbook.model.status_line import ALL, QueryCounts, StatusFilter, StatusLine
 from sealbook.model.universe import Account, Asset, AssetName, Universe, Upstream
+from sealbook.views.grid import Step
+from sealbook.views.sheet import sheet_of
 from tests.support.ledger import BACKENDS, PostgresqlServer
 from tests.support.status_cases import (
     ABOVE,
@@ -35,10 +39,10 @@ from tests.support.status_cases import (
     HOUR,
     Case,
     cases,
-    expected_letter,
     expected_line,
     expected_lines,
     expected_reasons,
+    expected_standing,
     prepare,
     published_at,
     store,
@@ -193,15 +197,76 @@ def _counted(lines: list[StatusLine]) -> QueryCounts:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=100)
 @given(case=cases(), selection=SELECTIONS)
-def test_cells(shared: Ledger, case: Case, selection: Selection) -> None:
+def test_cells_and_standings(shared: Ledger, case: Case, selection: Selection) -> None:
     store(shared, case)
     middle = case.expectations.now.date()
     first, last = middle - 12 * DAY, middle + 4 * DAY
-    for row in shared.reader.statuses.cells(case.expectations, selection, first, last):
-        for number, letter in enumerate(row.letters):
+    statuses = shared.reader.statuses
+    cells = statuses.cells(case.expectations, selection, first, last)
+    standings = statuses.standings(case.expectations, selection, first, last)
+    for row, codes in zip(cells, standings, strict=True):
+        assert row[:3] == codes[:3]
+        for number, (letter, code) in enumerate(zip(row.letters, codes.letters, strict=True)):
             key = PartitionKey(row.source, row.customer_id, row.query_name, first + number * DAY)
-            asked = selection.matches(key)
-            assert letter == (expected_letter(case, key) if asked else " "), key
+            standing = expected_standing(case, key) if selection.matches(key) else None
+            assert letter == (standing.cell.letter if standing else BLANK), key
+            assert BY_CODE.get(code) == standing, key
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=40)
+@given(case=cases(), selection=SELECTIONS.filter(lambda each: not each.keys))
+def test_a_sheet_adds_up_to_what_partitions_are_and_to_the_counts(
+    shared: Ledger, case: Case, selection: Selection
+) -> None:
+    store(shared, case)
+    sheet = sheet_of(shared.reader, case.expectations, selection)
+    if sheet.days is None:
+        return
+    first, last = sheet.days
+    expected: Counter[tuple[tuple[str, str, str], date, Cell]] = Counter()
+    for key in _keys(case, selection, first, last):
+        standing = expected_standing(case, key)
+        if standing is not None:
+            expected[key_of(key)[:3], key.logical_date, standing.cell] = 1
+    found = sheet.page()
+    assert found.total == Counter(cell for _, _, cell in expected)
+    for row in found.rows:
+        own = row.source, row.customer_id, row.query_name
+        assert row.counts == Counter(cell for name, _, cell in expected if name == own)
+    for column, total in zip(found.columns, found.column_totals, strict=True):
+        assert total == Counter(cell for _, day, cell in expected if day == column.first)
+    assert sheet.page(Step.MONTH).total == found.total
+    counts = shared.reader.statuses.counts(case.expectations, replace(selection, since=first, until=last))
+    for asset in case.expectations.universe.assets:
+        missing = sum(
+            cell is Cell.MISSING for (source, _, query), _, cell in expected if (source, query) == asset
+        )
+        assert missing == counts.queries.get(asset, QueryCounts()).missing
+
+
+def _keys(case: Case, selection: Selection, first: date, last: date) -> Iterator[PartitionKey]:
+    """Yield every partition of what is configured, be it expected on that day or not."""
+    universe = case.expectations.universe
+    for asset in universe.assets:
+        for customer in universe.accounts[asset.source]:
+            for number in range((last - first).days + 1):
+                key = PartitionKey(asset.source, customer, asset.query_name, first + number * DAY)
+                if selection.matches(key):
+                    yield key
+
+
+def test_days_of_centuries(shared: Ledger) -> None:
+    """More days than there are characters below those that are none."""
+    days = [date(1700, 1, 1), date(1850, 6, 1), date(2026, 3, 9)]
+    universe = Universe({ABOVE: Asset(ABOVE)}, {"demo": {"a": Account("a", first_day=days[0])}})
+    rows = {
+        PartitionKey("demo", "a", "above", day): published_at(datetime(2026, 3, 9, tzinfo=UTC))
+        for day in days
+    }
+    case = Case(Expectations(universe, datetime(2026, 3, 11, tzinfo=UTC)), rows)
+    store(shared, case)
+    [found] = shared.reader.statuses.cells(case.expectations, Selection(), days[0], days[-1])
+    assert [days[0] + place * DAY for place, each in enumerate(found.letters) if each == "■"] == days
 
 
 def test_postgresql_plans_for_what_it_is_given_however_often_asked(

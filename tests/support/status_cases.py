@@ -24,6 +24,7 @@ from sealbook.model.expectations import Expectations
 from sealbook.model.freshness import Freshness
 from sealbook.model.partition_events import Stage
 from sealbook.model.staleness import CodeInForce, StaleReason
+from sealbook.model.standing import Standing
 from sealbook.model.status import AttemptOutcome, Availability, LastAttempt, Materialization
 from sealbook.model.status_line import StatusLine
 from sealbook.model.universe import Account, Asset, AssetName, Universe, Upstream
@@ -272,15 +273,16 @@ def expected_reasons(case: Case, key: PartitionKey) -> list[StaleReason]:
     return case.expectations.reasons(key, row.materialized_at, row.contract or None, materialized)
 
 
-def expected_letter(case: Case, key: PartitionKey) -> str:
-    """Say what the cell of a partition must show."""
+def expected_standing(case: Case, key: PartitionKey) -> Standing | None:
+    """Say how a partition must stand; None if it is neither expected nor there."""
     line = expected_line(case, key)
     if not line.expected and not line.attempted:
-        return " "
+        return None
     attempt = _attempt(case.rows.get(key))
-    return cell_of(
+    cell = cell_of(
         line.display, attempt, attempted=line.attempted, running=False, provisional=line.provisional
-    ).letter
+    )
+    return Standing(cell, line.availability, None if attempt is None else attempt.outcome)
 
 
 def _attempt(row: Row | None) -> LastAttempt | None:

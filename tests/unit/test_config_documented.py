@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sealbook.config import accounts, alerts, catalogue, control, load_settings, loading, policies
+from sealbook.config import accounts, alerts, catalogue, console, control, load_settings, loading, policies
 from tests.support.books import write_book
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "configuration.md").read_text()
@@ -29,6 +29,9 @@ PLACES: dict[type[msgspec.Struct], str] = {
     control.SharesSection: "control.shares",
     control.RetriesSection: "control.retries",
     control.ControlSourceSection: "control.sources.NAME",
+    console.ConsoleSection: "console",
+    console.ProxySection: "console.proxy",
+    console.LedgerRolesSection: "console.ledger_roles",
     catalogue.CatalogueFile: "catalogue",
     catalogue.QuerySection: "queries.NAME",
     policies.UpstreamSection: "queries.NAME.upstreams",
@@ -52,7 +55,7 @@ def shown_default(field: msgspec.structs.FieldInfo) -> str:
 def test_every_struct_has_its_section() -> None:
     structs = {
         value
-        for module in (loading, accounts, policies, alerts, control, catalogue)
+        for module in (loading, accounts, policies, alerts, control, console, catalogue)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, msgspec.Struct)
     }

@@ -7,8 +7,9 @@ from datetime import date, timedelta
 import pytest
 
 from sealbook.model.display import Cell
+from sealbook.model.standing import BLANK
 from sealbook.model.status_line import DayCells
-from sealbook.views.grid import BLANK, Bin, Grid, Step, bins, fitting, worst
+from sealbook.views.grid import Bin, Grid, Step, bins, fitting, worst
 
 FIRST = date(2026, 1, 1)  # a Thursday
 

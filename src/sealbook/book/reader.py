@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 
     from sealbook.book.snapshot import CoverageAsked, FrameAsked, PartitionsAsked, Snapshot, TableAsked
     from sealbook.ledger import LedgerReader
+    from sealbook.model.alerts import Alert
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
     from sealbook.model.published_changes import Changes
     from sealbook.model.run_diff import NotCompared, RunDiff
     from sealbook.raw import RawReader, SealedRun
+    from sealbook.read.sandbox import Sandbox
     from sealbook.validate.infer import Proposal
     from sealbook.validate.trial import Bite
+
+_EVERYTHING = Selection()
 
 
 class Readable(StatusReads):
@@ -103,6 +107,14 @@ class Readable(StatusReads):
         """Answer a question in SQL, in which every configured query is a table, without Spark."""
         with self._snapshot(cut, strict=strict) as now:
             return now.sql(text, lineage=lineage)
+
+    def sql_within(self, text: str, sandbox: Sandbox) -> tuple[pa.Table, bool]:
+        """Answer a question of somebody who may read what is published and nothing else.
+
+        Return the first rows, and whether there are more. Forbidden if it reaches for anything else.
+        """
+        with self._snapshot(None, strict=False) as now:
+            return now.sql_within(text, sandbox)
 
     def coverage(
         self, query_name: str, *, strict: bool = False, cut: str | None = None, **asked: Unpack[CoverageAsked]
@@ -252,6 +264,13 @@ class BookReader(Readable):
 
     def catch_up(self) -> None:
         """Do nothing: who cannot write reads what is projected; `ledger.statuses.lag()` says how far."""
+
+    def alerts(self, selection: Selection = _EVERYTHING) -> list[Alert]:
+        """Return what somebody should look at, as of what is projected; one may be that this lags."""
+        from sealbook.status.alerting import find_alerts
+
+        statuses = self._reads.statuses
+        return find_alerts(self._reads, self.expectations(), {statuses.name: statuses.lag()}, selection)
 
     def close(self) -> None:
         """Close the ledger."""

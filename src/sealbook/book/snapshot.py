@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sealbook.ledger import LedgerReader
     from sealbook.model.publication import Coverage
     from sealbook.read.plan import ReadPlan
+    from sealbook.read.sandbox import Sandbox
 
 
 class PartitionsAsked(TypedDict, total=False):
@@ -122,6 +123,24 @@ class Snapshot:
             strict=self._strict,
             cut=self._cut,
             lineage=lineage,
+        )
+
+    def sql_within(self, text: str, sandbox: Sandbox) -> tuple[pa.Table, bool]:
+        """Answer a question of somebody who may read what is published and nothing else.
+
+        Return the first rows, and whether there are more. Forbidden if it reaches for anything else.
+        """
+        from sealbook.read.sql import run_sandboxed
+        from sealbook.warehouse.part_files import PartFiles
+
+        return run_sandboxed(
+            text,
+            self._ledger.pointers,
+            self._recorded_sources(),
+            PartFiles(self._settings.warehouse),
+            sandbox,
+            strict=self._strict,
+            cut=self._cut,
         )
 
     def coverage(

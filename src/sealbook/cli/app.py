@@ -39,6 +39,7 @@ MODULES = {
     "events": "sealbook.cli.events",
     "project": "sealbook.cli.project",
     "ledger": "sealbook.cli.ledger",
+    "console": "sealbook.cli.console",
     "doctor": "sealbook.cli.doctor",
 }
 """Each command or group of the top level, and the module whose `app` it is."""

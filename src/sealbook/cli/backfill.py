@@ -9,7 +9,7 @@ import typer
 from sealbook.cli.groups import DefaultGroup
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import ActorOption, FormatOption, ReasonOption, user_name
-from sealbook.cli.output import Format, message, show_json, show_object
+from sealbook.cli.output import Format, message, show_deed, show_json, show_object
 from sealbook.cli.planning import YesOption, confirm
 from sealbook.model.words import counted
 
@@ -48,13 +48,17 @@ _STYLES = {"open": "cyan", "paused": "yellow", "cancelled": "red", "done": "gree
 def list_(
     ctx: typer.Context,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most so many.")] = 20,
+    before: Annotated[
+        int | None,
+        typer.Option(metavar="PLAN", min=1, help="Go on behind this plan, the last of the page before."),
+    ] = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List backfills, the latest first, with their progress."""
-    from sealbook.views.backfills import BackfillRow
+    from sealbook.views.backfills import backfill_rows
 
     with open_book(ctx) as book:
-        rows = [BackfillRow.of(each) for each in book.operator.backfills()[:limit]]
+        rows = backfill_rows(book.ledger.reader, limit, before)
     if form is Format.JSON:
         show_json(each.to_dict() for each in rows)
     else:
@@ -151,7 +155,7 @@ def retry(
     with open_book(ctx) as book:
         keys = book.operator.retry_backfill(name, actor=who, reason=reason, dry_run=True)
         if not dry_run:
-            confirm(len(keys), yes=yes, again=f"backfill retry {name} --reason '…' --yes")
+            confirm(len(keys), yes=yes, again=f"sealbook backfill retry {name} --reason '…' --yes")
             keys = book.operator.retry_backfill(name, actor=who, reason=reason)
     if form is Format.JSON:
         show_object({"name": name, "partitions": [str(key) for key in keys], "dry_run": dry_run})
@@ -162,7 +166,7 @@ def retry(
 def _change(
     ctx: typer.Context, verb: str, name: str, reason: str, actor: str | None, dry_run: bool, form: Format
 ) -> None:
-    from sealbook.views.backfills import BackfillRow
+    from sealbook.views.deeds import backfill_changed
 
     who = actor or user_name()
     with open_book(ctx) as book:
@@ -171,10 +175,7 @@ def _change(
             found = operator.find_backfill(name)
         else:
             found = getattr(operator, f"{verb}_backfill")(name, actor=who, reason=reason)
-    row = BackfillRow.of(found)
-    if form is Format.JSON:
-        show_object({**row.to_dict(), "dry_run": dry_run})
-    message(f"{'Nothing was done. ' if dry_run else ''}{row.title} is {row.state}. {row.says}")
+    show_deed(backfill_changed(found, dry_run=dry_run), form)
 
 
 def _print(rows: Sequence[BackfillRow]) -> None:

@@ -11,7 +11,7 @@ from sealbook.cli.loop import add_commands
 from sealbook.cli.options import FormatOption
 from sealbook.cli.output import Format, message, show_object
 from sealbook.cli.selecting import selects
-from sealbook.cli.spans_text import duration_text
+from sealbook.model.spans import duration_text
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sealbook.cli.failure import ExitCode
-from sealbook.cli.options import KEY_FORM, FormatOption, parse_key, parsed_by
-from sealbook.cli.output import Format, encoded, message, show_json
+from sealbook.cli.options import KEY_FORM, FormatOption, parsed_by
+from sealbook.cli.output import Format, message, show_json
 from sealbook.cli.selecting import selects
-from sealbook.errors import InvalidInput, NotFound, Permanent
+from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.run_diff import NotCompared, RowChangeKind, RunDiff
 from sealbook.model.words import counted
+from sealbook.views.choosing import parse_key
+from sealbook.views.comparison import check_compared
+from sealbook.views.encoding import encode
 
 if TYPE_CHECKING:
     from sealbook.book import BookReader
@@ -72,7 +75,7 @@ def diff(
         )
     found = book.diff(selection, before, after, limit=limit)
     if key is not None:
-        _check(found)
+        check_compared(found)
     if form is Format.JSON:
         show_json(each.to_dict() for each in found)
     elif key is not None:
@@ -81,16 +84,6 @@ def diff(
         _print_many(found)
     if any(isinstance(each, NotCompared) and each.failed for each in found):
         raise typer.Exit(ExitCode.DONE_IN_PART)
-
-
-def _check(found: Sequence[RunDiff | NotCompared]) -> None:
-    """Fail where the one partition that was asked for was not compared."""
-    for each in found:
-        if isinstance(each, NotCompared):
-            kind = Permanent if each.failed else NotFound
-            raise kind(
-                f"{each.key}: {each.why}", remedy=f"`sealbook raw list {each.key}` lists its sealed runs."
-            )
 
 
 def _print(found: Sequence[RunDiff | NotCompared]) -> None:
@@ -190,7 +183,7 @@ def _members(values: Mapping[str, object]) -> str:
 
 
 def _value(value: object) -> str:
-    return value if isinstance(value, str) else encoded(value).decode().strip('"')
+    return value if isinstance(value, str) else encode(value).decode().strip('"')
 
 
 def _number(number: Number | None) -> str:

@@ -10,6 +10,7 @@ import typer
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import FormatOption, KeyArgument
 from sealbook.cli.output import Format, message, show, show_object
+from sealbook.errors import InvalidInput
 from sealbook.model.explanation import Reading
 from sealbook.model.words import counted
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from sealbook.model import PartitionKey
     from sealbook.model.explanation import Cause, Explanation, Finding, History, Problem, Way
     from sealbook.model.published_changes import Holder
 
@@ -27,6 +29,7 @@ _EXAMPLES = """
   sealbook explain google_ads/1234567890/campaign_daily/2026-01-01
   sealbook explain google_ads/123-456-7890/campaign_daily/2026-01-01 --format json
   sealbook explain google_ads/1234567890/campaign_daily/2026-01-01 --consumers
+  sealbook explain google_ads/1234567890/campaign_daily/2026-01-01 --full
 """
 
 _HEADINGS = {
@@ -44,12 +47,28 @@ def explain(
     consumers: Annotated[
         bool, typer.Option("--consumers", help="Say who has which run of it: cuts, and consumers by name.")
     ] = False,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full", help="Also show the last judgement with the lines that it found, and all that happened."
+        ),
+    ] = False,
+    attempt: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="With --full: this judgement, not the last one.")
+    ] = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Say what consumers get of a partition, what is wrong with it, what happens next, and what to do.
 
     It works for every partition, also for one that nobody ever touched.
     """
+    if full and consumers:
+        raise InvalidInput("--full and --consumers are two questions", remedy="Ask one after the other.")
+    if full:
+        _explain_in_full(ctx, key, attempt, form)
+        return
+    if attempt is not None:
+        raise InvalidInput("a judgement is named", field="attempt", remedy="Give --full as well.")
     with open_book(ctx) as book:
         if consumers:
             _show_holders(book.ledger.pointers.holders(key), form)
@@ -76,6 +95,23 @@ def _show_holders(holders: Sequence[Holder], form: Format) -> None:
     who = f"{sum(each.holder == 'cut' for each in holders):,} of them cuts"
     said = counted(len(holders), "holder", "has", "have")
     message(f"{said} a run of it, {who}; of {withdrawn:,} that run was withdrawn since.")
+
+
+def _explain_in_full(ctx: typer.Context, key: PartitionKey, attempt: int | None, form: Format) -> None:
+    from sealbook.views.partition import view_partition
+
+    with open_book(ctx) as book:
+        book.catch_up()
+        found = view_partition(book.reader, key, attempt=attempt)
+    if form is Format.JSON:
+        show_object(found.to_dict())
+        return
+    from sealbook.cli.partition_text import print_timeline, print_verdict
+
+    _print(found.explanation)
+    if found.verdict is not None:
+        print_verdict(found.verdict)
+    print_timeline(found.timeline)
 
 
 def _print(found: Explanation) -> None:

@@ -9,6 +9,7 @@ from rich.text import Text
 from sealbook.model.display import Cell
 from sealbook.model.words import counted
 from sealbook.views.grid import CELLS, GAP, Grid, Step, worst
+from sealbook.views.standings import MEANINGS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,17 +27,6 @@ _STYLES = {
     Cell.RUNNING: "cyan",
     Cell.PROVISIONAL: "dim green",
     Cell.MATERIALIZED: "green",
-}
-_MEANINGS = {
-    Cell.WITHDRAWN: "withdrawn",
-    Cell.FAILED: "failed",
-    Cell.LAST_ATTEMPT_FAILED: "last attempt failed, earlier run readable",
-    Cell.STALE: "stale",
-    Cell.MISSING: "missing",
-    Cell.PENDING: "pending",
-    Cell.RUNNING: "running",
-    Cell.PROVISIONAL: "provisional",
-    Cell.MATERIALIZED: "readable",
 }
 _DATES = {Step.DAY: "%m-%d", Step.WEEK: "%m-%d", Step.MONTH: "%Y-%m", Step.YEAR: "%Y"}
 
@@ -87,7 +77,7 @@ def _print_legend(console: Console, grid: Grid) -> None:
     console.print()
     line = Text()
     for cell in grid.cells:
-        entry = Text.assemble((cell.letter, _STYLES[cell]), (f" {_MEANINGS[cell]}", "dim"))
+        entry = Text.assemble((cell.letter, _STYLES[cell]), (f" {MEANINGS[cell]}", "dim"))
         if line and len(line) + 2 + len(entry) > console.width:
             console.print(line, soft_wrap=True)
             line = Text()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sealbook.cli.options import day_of
+from sealbook.views.choosing import day_of
 
 if TYPE_CHECKING:
     from sealbook.book import Book

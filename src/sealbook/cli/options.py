@@ -6,16 +6,14 @@ Here hyphens leave customer ids (R-KEY-2).
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, timedelta
 from typing import Annotated, TypeVar
 
 import typer
 
 from sealbook.cli.output import Format
-from sealbook.clock import utc_now
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey, RunId
-from sealbook.model.keys import normalise_customer_id
+from sealbook.views.choosing import parse_key
 
 T = TypeVar("T")
 
@@ -34,18 +32,6 @@ def parsed_by(parse: Callable[[str], T]) -> Callable[[str | T], T]:
             raise typer.BadParameter(str(error)) from error
 
     return parser
-
-
-def parse_key(text: str) -> PartitionKey:
-    """Read a key as a person types it: its customer id may have hyphens."""
-    parts = text.split("/")
-    return PartitionKey.parse("/".join([*parts[:1], *map(normalise_customer_id, parts[1:2]), *parts[2:]]))
-
-
-def day_of(word: str) -> date | None:
-    """Return the day that a word means now; None if it is no such word."""
-    days_ago = {"today": 0, "yesterday": 1}.get(word)
-    return None if days_ago is None else utc_now().date() - timedelta(days=days_ago)
 
 
 def user_name() -> str:

@@ -6,22 +6,18 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sealbook.logs import is_json, tell
+from sealbook.views.encoding import NamedTupleLike, encode, plain
 
 if TYPE_CHECKING:
-    import msgspec
     from rich.text import Text
 
     from sealbook.cli.table import Column
+    from sealbook.views.deeds import Deed
 
 T = TypeVar("T")
-
-
-@runtime_checkable
-class _NamedTuple(Protocol):
-    def _asdict(self) -> dict[str, Any]: ...
 
 
 class Format(StrEnum):
@@ -43,29 +39,36 @@ def show(records: Iterable[T], columns: Sequence[Column[T]], form: Format) -> No
 
 def show_object(record: object) -> None:
     """Print one JSON object to stdout."""
-    encoded = _encoder().encode(record)
     sys.stdout.flush()
-    sys.stdout.buffer.write(encoded + b"\n")
+    sys.stdout.buffer.write(encode(record) + b"\n")
     sys.stdout.buffer.flush()
 
 
 def show_json(records: Iterable[object]) -> None:
     """Stream a JSON list of objects, one a line, to stdout; a named tuple is an object too."""
-    encode = _encoder().encode
     sys.stdout.flush()
     out = sys.stdout.buffer  # JSON is UTF-8 whatever the terminal is
     separator = b"[\n"
     for record in records:
         out.write(separator)
-        out.write(encode(record._asdict() if isinstance(record, _NamedTuple) else record))
+        out.write(encode(plain(record)))
         separator = b",\n"
     out.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
     out.flush()
 
 
+def show_deed(deed: Deed, form: Format) -> None:
+    """Print what was done as JSON, if that is asked for, and say it."""
+    if form is Format.JSON:
+        show_object(deed.content)
+    message(deed.text)
+    for note in deed.notes:
+        message(f"  {note}")
+
+
 def flat(record: Any) -> dict[str, object]:
     """Return a dataclass or named tuple that has a `key` as one object, the fields of its key first."""
-    fields = record._asdict() if isinstance(record, _NamedTuple) else asdict(record)
+    fields = record._asdict() if isinstance(record, NamedTupleLike) else asdict(record)
     del fields["key"]
     return {**asdict(record.key), **fields}
 
@@ -78,21 +81,3 @@ def message(text: str | Text) -> None:
     from rich.console import Console
 
     Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(text)
-
-
-def encoded(value: object) -> bytes:
-    """Return a value as JSON."""
-    return _encoder().encode(value)
-
-
-def _encoder() -> msgspec.json.Encoder:
-    import msgspec
-
-    # A sum of bigints is a decimal in SQL, and a number to whoever asked.
-    return msgspec.json.Encoder(enc_hook=_plain_text, decimal_format="number")
-
-
-def _plain_text(value: object) -> str:
-    if isinstance(value, str):  # RunId: a text to all but msgspec
-        return str(value)
-    raise NotImplementedError

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import ActorOption, FormatOption, ReasonOption, RunIdArgument, user_name
-from sealbook.cli.output import Format, message, show_object
-from sealbook.clock import utc_now
-from sealbook.errors import InvalidInput
+from sealbook.cli.output import Format, show_deed
 from sealbook.model.keys import normalise_customer_id
-from sealbook.model.spans import parse_span
-from sealbook.model.words import counted
+from sealbook.views.choosing import parse_end
 
 if TYPE_CHECKING:
     from sealbook.ledger.schedule.pauses import Scope
@@ -71,17 +67,15 @@ def pause(
     It holds until --until, or until `state resume` of the same. `control pauses` lists what is paused.
     """
     scope, who = _scope(source, customer, query), actor or user_name()
-    end = None if until is None else _time("until", until)
+    end = None if until is None else parse_end("until", until)
     with open_book(ctx) as book:
         book.check(scope.selection)
         waiting = sum(1 for _ in book.ledger.reader.schedule.open_work(scope.selection))
         if not dry_run:
             book.operator.pause(scope, actor=who, reason=reason, until=end)
-    if form is Format.JSON:
-        show_object({"scope": str(scope), "until": end, "open": waiting, "dry_run": dry_run})
-    would = "would be" if dry_run else "is"
-    ends = "" if end is None else f" until {end:%Y-%m-%d %H:%M} UTC"
-    message(f"{scope} {would} paused{ends}: {counted(waiting, 'partition', 'waits', 'wait')}.")
+    from sealbook.views.deeds import paused
+
+    show_deed(paused(scope, end, waiting, dry_run=dry_run), form)
 
 
 def resume(
@@ -97,18 +91,12 @@ def resume(
     """Go on with what was paused: name it as it was paused. A pause for a quota ends too."""
     scope, who = _scope(source, customer, query), actor or user_name()
     with open_book(ctx) as book:
-        paused = [each.scope for each in book.ledger.reader.schedule.pauses()]
+        before = [each.scope for each in book.ledger.reader.schedule.pauses()]
         if not dry_run:
             book.operator.resume(scope, actor=who, reason=reason)
-        others = [each for each in paused if each != scope and _overlap(each, scope)]
-    if form is Format.JSON:
-        show_object({"scope": str(scope), "paused": scope in paused, "dry_run": dry_run})
-    if dry_run and scope not in paused:
-        message(f"{scope} is not paused.")
-    else:
-        message(f"{scope} {'would go' if dry_run else 'goes'} on.")
-    for each in others:
-        message(f"  {each} is paused still.")
+    from sealbook.views.deeds import resumed
+
+    show_deed(resumed(scope, before, dry_run=dry_run), form)
 
 
 def cancel(
@@ -125,35 +113,12 @@ def cancel(
     """
     with open_book(ctx) as book:
         left = book.operator.cancel(run_id, actor=actor or user_name(), reason=reason, dry_run=dry_run)
-    if form is Format.JSON:
-        show_object({"run_id": run_id, "partitions": [str(key) for key in left], "dry_run": dry_run})
-    would, will = ("would be", "would") if dry_run else ("is", "will")
-    message(f"Run {run_id} {would} cancelled: {counted(len(left), 'partition')} {will} not be done.")
+    from sealbook.views.deeds import cancelled
+
+    show_deed(cancelled(run_id, left, dry_run=dry_run), form)
 
 
 def _scope(source: str, customer: str | None, query: str | None) -> Scope:
     from sealbook.ledger.schedule.pauses import Scope
 
     return Scope(source, None if customer is None else normalise_customer_id(customer), query)
-
-
-def _overlap(one: Scope, other: Scope) -> bool:
-    """Tell whether two scopes have partitions in common."""
-    pairs = zip(str(one).split("/"), str(other).split("/"), strict=True)
-    return all(a == b or "*" in (a, b) for a, b in pairs)
-
-
-def _time(field: str, text: str) -> datetime:
-    """Read a moment: a span from now, or a time, which is UTC where it does not say."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        pass
-    else:
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    try:
-        return utc_now() + parse_span(field, text)
-    except InvalidInput:
-        raise InvalidInput.of(
-            field, text, "a span such as 2h or 3d, or a time such as 2026-01-31T06:00Z"
-        ) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +28,7 @@ from sealbook.model.words import counted
 if TYPE_CHECKING:
     from sealbook.book import BookReader
     from sealbook.model.selection import Selection
-    from sealbook.raw import Leftover, RawMetadata, SealedPartition
+    from sealbook.raw import Leftover, RawMetadata
 
 app = typer.Typer(help="What is sealed, and what is in it.", no_args_is_help=True)
 
@@ -130,7 +130,7 @@ def show_(
         if not runs:
             raise NotFound(f"{key} has no sealed run", remedy="`sealbook raw list` shows what is sealed.")
         partition = book.raw.read(key, run_id or runs[-1])
-        lines = dict(_lines(partition, numbers or range(1, rows + 1)))
+        lines = dict(partition.lines_at(numbers or range(1, rows + 1)))
     if form is Format.JSON:
         told = {} if numbers is None else {"lines": list(lines)}
         show_json([{**_fields(partition.metadata), **told, "rows": list(map(_row, lines.values()))}])
@@ -151,14 +151,6 @@ def _line_numbers(text: str) -> tuple[int, ...]:
     if not all(numbers):
         raise InvalidInput.of("lines", text, "numbers from 1, with commas between them")
     return tuple(sorted(set(numbers)))
-
-
-def _lines(partition: SealedPartition, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of these numbers, which ascend; no more of the payload is read than that needs."""
-    wanted = set(numbers)
-    for number, line in enumerate(islice(partition.lines(), max(wanted, default=0)), start=1):
-        if number in wanted:
-            yield number, line
 
 
 def _print_seals(seals: Iterable[RawMetadata]) -> None:

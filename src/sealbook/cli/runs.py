@@ -40,6 +40,14 @@ def _runs() -> None:
 def list_(
     ctx: typer.Context,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most so many.")] = 20,
+    before: Annotated[
+        str | None,
+        typer.Option(metavar="RUN_ID", help="Go on behind this run, the last of the page before."),
+    ] = None,
+    statuses: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="NAME", help="Only runs of this status; may be given again."),
+    ] = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List runs, the latest first, with status, duration and counts."""
@@ -47,13 +55,13 @@ def list_(
 
     with open_book(ctx) as book:
         book.ledger.projector().catch_up()
-        found = list_runs(book.ledger.reader.run_store, limit)
+        found = list_runs(book.ledger.reader.run_store, limit, before, statuses or ())
     if form is Format.JSON:
         show_json(each.to_dict() for each in found)
     else:
         _print_runs(found)
     if not found:
-        message("There is no run yet.")
+        message("There is no run yet." if before is None and not statuses else "There is none.")
 
 
 def _print_runs(found: Sequence[RunRow]) -> None:

@@ -9,13 +9,21 @@ import typer
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import FormatOption, LimitOption
 from sealbook.cli.output import Format, message, show_json
-from sealbook.cli.spans_text import duration_text
+from sealbook.cli.selecting import selects
+from sealbook.model.spans import duration_text
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
+    from sealbook.book import BookReader
     from sealbook.cli.table import Column
-    from sealbook.views.schedule import BudgetLine, LeaseRow, PauseRow
+    from sealbook.model.selection import Selection
+    from sealbook.views.schedule import BudgetLine, LaneRow, LeaseRow, PauseRow
 
+_LANES_EXAMPLES = """
+[bold]Examples[/bold]
+  sealbook control lanes
+  sealbook control lanes --source google_ads --format json
+"""
 _LEASES_EXAMPLES = """
 [bold]Examples[/bold]
   sealbook control leases
@@ -33,14 +41,35 @@ _PAUSES_EXAMPLES = """
 
 def add_to(app: typer.Typer) -> None:
     """Give a group these commands."""
+    app.command(epilog=_LANES_EXAMPLES)(lanes)
     app.command(epilog=_LEASES_EXAMPLES)(leases)
     app.command(epilog=_BUDGET_EXAMPLES)(budget)
     app.command(epilog=_PAUSES_EXAMPLES)(pauses)
 
 
+@selects()
+def lanes(
+    ctx: typer.Context, book: BookReader, selection: Selection, form: FormatOption = Format.TABLE
+) -> None:
+    """Show what is open in each lane: ready, waiting for its time, being worked on, paused or stopped."""
+    from sealbook.views.schedule import lane_rows
+
+    del ctx
+    rows = lane_rows(book.ledger, book.settings, selection)
+    if form is Format.JSON:
+        show_json(each.to_dict() for each in rows)
+    else:
+        from sealbook.cli.table import print_table
+
+        print_table(rows, _lane_columns())
+
+
 def leases(
     ctx: typer.Context,
     expired: Annotated[bool, typer.Option("--expired", help="Only leases that have run out.")] = False,
+    lane: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this lane; may be given again.")
+    ] = None,
     limit: LimitOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
@@ -51,7 +80,7 @@ def leases(
     from sealbook.views.schedule import lease_rows
 
     with open_book(ctx) as book:
-        rows = lease_rows(book.ledger.reader, limit, expired=expired)
+        rows = lease_rows(book.ledger.reader, limit, expired=expired, lanes=lane or ())
     if form is Format.JSON:
         show_json(each.to_dict() for each in rows)
     else:
@@ -94,10 +123,10 @@ def budget(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
 
 def pauses(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
     """Show what is paused: by whom, why, since when, and until when."""
-    from sealbook.views.schedule import PauseRow
+    from sealbook.views.schedule import pause_rows
 
     with open_book(ctx) as book:
-        rows = [PauseRow.of(each) for each in book.ledger.reader.schedule.pauses()]
+        rows = pause_rows(book.ledger.reader)
     if form is Format.JSON:
         show_json(each.to_dict() for each in rows)
     else:
@@ -105,6 +134,20 @@ def pauses(ctx: typer.Context, form: FormatOption = Format.TABLE) -> None:
 
         print_table(rows, _pause_columns())
     message(f"{counted(len(rows), 'pause')}." if rows else "Nothing is paused.")
+
+
+def _lane_columns() -> list[Column[LaneRow]]:
+    from sealbook.cli.table import Column
+
+    return [
+        Column("lane", lambda each: each.lane),
+        Column("share", lambda each: each.share, number=True),
+        Column("ready", lambda each: f"{each.ready:,}", number=True),
+        Column("waiting", lambda each: f"{each.waiting:,}", number=True),
+        Column("held", lambda each: f"{each.held:,}", number=True),
+        Column("paused", lambda each: f"{each.paused:,}", number=True),
+        Column("stopped", lambda each: f"{each.stopped:,}", number=True),
+    ]
 
 
 def _lease_columns() -> list[Column[LeaseRow]]:

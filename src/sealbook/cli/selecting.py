@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import date, timedelta
+from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Literal, ParamSpec, get_type_hints, overload
@@ -11,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Literal, ParamSpe
 import typer
 
 from sealbook.cli.invocation import load_settings, open_book
-from sealbook.cli.options import KEY_FORM, day_of, parse_key
-from sealbook.errors import InvalidInput
+from sealbook.cli.options import KEY_FORM
 from sealbook.model import Status
-from sealbook.model.keys import normalise_customer_id, parse_date
 from sealbook.model.selection import Selection
+from sealbook.views.choosing import selection_of
 
 if TYPE_CHECKING:
     from sealbook.book import Book, BookReader
@@ -124,7 +122,7 @@ def selects(
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def selecting(ctx: typer.Context, **values: Any) -> None:
-            selection = _selection(**{name: values.pop(name) for name in options})
+            selection = selection_of(**{name: values.pop(name) for name in options})
             if configuration:
                 command(ctx, _checked_settings(ctx, selection), selection, **values)
                 return
@@ -149,58 +147,6 @@ def _checked_settings(ctx: typer.Context, selection: Selection) -> Settings:
     settings = load_settings(ctx)
     check_selection(settings.sources, selection)
     return settings
-
-
-def _selection(
-    *,
-    keys: Iterable[str] | None = None,
-    query: str | None = None,
-    queries: Iterable[str] | None = None,
-    customers: Iterable[str] | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    day: str | None = None,
-    lookback: int | None = None,
-    **others: Any,
-) -> Selection:
-    """Read what was typed, as the model refuses it or takes it."""
-    first, last = _span(since, until, day, lookback)
-    named = [*([] if query is None else [query]), *(queries or ())]
-    return Selection(
-        keys=map(parse_key, keys or ()),
-        customers=[normalise_customer_id(each) for each in customers or ()] or None,
-        queries=named or None,
-        since=first,
-        until=last,
-        **{name: values or None for name, values in others.items()},
-    )
-
-
-def _span(
-    since: str | None, until: str | None, day: str | None, lookback: int | None
-) -> tuple[date | None, date | None]:
-    if day is None:
-        if lookback is not None:
-            raise InvalidInput(
-                "there is no day to look back from", field="lookback", remedy="Give --day as well."
-            )
-        return (
-            None if since is None else _day("since", since),
-            None if until is None else _day("until", until),
-        )
-    if since is not None or until is not None:
-        raise InvalidInput(
-            "a day and a span of days are given", field="day", remedy="Give --day, or --since and --until."
-        )
-    last = _day("day", day)
-    try:
-        return last - timedelta(days=(lookback or 1) - 1), last
-    except OverflowError:
-        raise InvalidInput.of("lookback", lookback, f"a number of days up to {last}") from None
-
-
-def _day(field: str, text: str) -> date:
-    return day_of(text) or parse_date(field, text)
 
 
 def _describe(selecting: Any, command: Any, options: dict[str, Any]) -> None:

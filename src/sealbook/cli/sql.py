@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +11,8 @@ import typer
 
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import CutOption, StrictOption
-from sealbook.cli.output import encoded, message, show_json
-from sealbook.errors import InvalidInput
+from sealbook.cli.output import message, show_json
+from sealbook.views.sql_answer import objects_of, rows_of, write_csv
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,12 +52,9 @@ def sql(
         answer = book.sql(question, strict=strict, cut=cut)
     match form:
         case SqlFormat.JSON:
-            _check_distinct(answer.column_names)
-            show_json(dict(zip(answer.column_names, row, strict=True)) for row in _rows(answer))
+            show_json(objects_of(answer))
         case SqlFormat.CSV:
-            writer = csv.writer(sys.stdout, lineterminator="\n")
-            writer.writerow(answer.column_names)
-            writer.writerows(_rows(answer, nested_as_text=True))
+            write_csv(answer, sys.stdout)
         case SqlFormat.TABLE:
             show_answer(answer)
 
@@ -74,20 +68,9 @@ def show_answer(answer: pa.Table) -> None:
         for position, field in enumerate(answer.schema)
     ]
     if answer.num_rows:
-        print_table(_rows(answer, nested_as_text=True), columns)
+        print_table(rows_of(answer, nested_as_text=True), columns)
     else:
         message(f"No rows. Columns: {', '.join(answer.column_names)}")
-
-
-def _check_distinct(names: Sequence[str]) -> None:
-    """Refuse an answer in which an object would have a field twice."""
-    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
-    if repeated:
-        raise InvalidInput(
-            f"the answer has several columns {repeated[0]!r}, but JSON has each field once",
-            field="SQL",
-            remedy="Give them names: `select … as …`.",
-        )
 
 
 def _is_number(column_type: pa.DataType) -> bool:
@@ -95,20 +78,3 @@ def _is_number(column_type: pa.DataType) -> bool:
 
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return any(is_kind(column_type) for is_kind in kinds)
-
-
-def _rows(answer: pa.Table, *, nested_as_text: bool = False) -> Iterator[tuple[Any, ...]]:
-    """Yield rows; arrays, structs and maps as JSON has them, or as its text."""
-    import pyarrow as pa
-
-    is_text = [nested_as_text and pa.types.is_nested(field.type) for field in answer.schema]
-    for batch in answer.to_batches():
-        values = (column.to_pylist(maps_as_pydicts="lossy") for column in batch.columns)
-        yield from zip(
-            *(map(_as_text, each) if text else each for each, text in zip(values, is_text, strict=True)),
-            strict=True,
-        )
-
-
-def _as_text(value: object) -> str | None:
-    return None if value is None else encoded(value).decode()

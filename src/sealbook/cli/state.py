@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -123,17 +122,12 @@ def rollback(
     """
     with open_book(ctx) as book:
         done = book.rollback(key, to, actor=actor or user_name(), reason=reason, dry_run=dry_run)
+    from sealbook.views.deeds import rolled_back
+
+    deed = rolled_back(done, to, dry_run=dry_run)
     if form is Format.JSON:
-        told = {"from_run_id": done.from_run_id, "to_run_id": to, "newest_run_id": done.newest_run_id}
-        show_json([{**asdict(key), **told, "is_readable": done.is_readable, "dry_run": dry_run}])
-    would = "would go" if dry_run else "went"
-    readers = (
-        "get it at once" if done.is_readable else "get nothing of it until `sealbook load` has staged it"
-    )
-    message(
-        f"{key} {would} from run {done.from_run_id} to run {to}; readers {readers}."
-        f" Only a run newer than {done.newest_run_id} takes authority by itself."
-    )
+        show_json([deed.content])
+    message(deed.text)
 
 
 acting.add_to(app)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sealbook.cli.groups import DefaultGroup
-from sealbook.cli.options import KEY_FORM, FormatOption, day_of, parse_key, parsed_by
+from sealbook.cli.options import KEY_FORM, FormatOption, parsed_by
 from sealbook.cli.output import Format, message, show_json, show_object
 from sealbook.cli.selecting import selects
+from sealbook.cli.status_grid import GRID_EXAMPLES, grid
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey
 from sealbook.model.words import counted
+from sealbook.views.choosing import day_of, parse_key
 
 if TYPE_CHECKING:
     from sealbook.book import Book, BookReader
@@ -96,6 +98,9 @@ def show_(
         show_lines(book, selection, where, limit, after, form)
     else:
         _show_board(book, selection, changed_since, form)
+
+
+app.command(epilog=GRID_EXAMPLES)(selects(catches_up=True)(grid))
 
 
 @app.command(epilog=_SWEEP_EXAMPLES)

@@ -14,6 +14,7 @@ import msgspec
 from sealbook.config.accounts import Customer, read_accounts, read_days
 from sealbook.config.alerts import AlertsSection, alert_settings
 from sealbook.config.catalogue import load_catalogue
+from sealbook.config.console import ConsoleSection, console_settings
 from sealbook.config.control import ControlSection, control_settings
 from sealbook.config.documents import Place, convert, error_in, read_document
 from sealbook.config.policies import FreshnessSection, read_freshness
@@ -89,6 +90,7 @@ class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retention: RetentionSection = RetentionSection()
     alerts: AlertsSection | None = None
     control: ControlSection = ControlSection()
+    console: ConsoleSection = ConsoleSection()
 
 
 def find_settings(path: str | os.PathLike[str] | None = None) -> Path:
@@ -144,6 +146,7 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
         retention=_retention(settings.retention, root, top / "retention", {raw, warehouse}),
         alerts=alert_settings(settings.alerts, top / "alerts"),
         control=control_settings(settings.control, sources, top / "control"),
+        console=console_settings(settings.console, root, top / "console"),
         tenant=settings.tenant,
         workspace=settings.workspace,
     )

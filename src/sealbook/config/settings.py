@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
+from sealbook.config.console import ConsoleSettings
 from sealbook.config.control import ControlSettings
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.contract import Query
@@ -117,6 +118,7 @@ class Settings:
     alerts: AlertSettings | None = None
     """None: nobody is told."""
     control: ControlSettings = field(default_factory=ControlSettings)
+    console: ConsoleSettings = field(default_factory=ConsoleSettings)
     file: Path | None = None
     """Where all this was read, for errors found later."""
 

@@ -11,24 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from sealbook.config import Settings
 from sealbook.control.journal import Journal
+from sealbook.control.metrics import metrics_text, schedule_samples
 from sealbook.errors import ConfigError, SealbookError
 from sealbook.ledger import LedgerReader
 
 ADDRESS = "127.0.0.1"
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-Sample = tuple[str, dict[str, str], float]
-_HELP = {
-    "sealbook_control_batches_total": "Batches of claims that were worked on.",
-    "sealbook_control_batch_seconds_total": "Seconds spent on batches.",
-    "sealbook_control_failures_total": "Batches and rounds that broke off by what may pass.",
-    "sealbook_control_held_partitions": "Partitions that this loop is working on.",
-    "sealbook_control_partitions_total": "Results of stages, by source and how they ended.",
-    "sealbook_control_requests_total": "Requests that were sent, by source.",
-    "sealbook_control_work": "Open work of the book, by lane and how it stands.",
-    "sealbook_control_budget_used_requests": "Requests that count against the budget of a source, by lane.",
-    "sealbook_control_budget_limit_requests": "Requests that a source may be asked in any 24 hours.",
-}
 
 
 class Health:
@@ -46,27 +34,7 @@ class Health:
 
     def metrics(self) -> str:
         """Return all metrics in the text format of Prometheus."""
-        lines: list[str] = []
-        said: set[str] = set()
-        for name, labels, value in sorted(self._samples(), key=lambda each: each[0]):
-            if name not in said:
-                kind = "counter" if name.endswith("_total") else "gauge"
-                lines += [f"# HELP {name} {_HELP[name]}", f"# TYPE {name} {kind}"]
-                said.add(name)
-            named = ",".join(f'{label}="{text}"' for label, text in labels.items())
-            lines.append(f"{name}{{{named}}} {value:g}" if named else f"{name} {value:g}")
-        return "\n".join(lines) + "\n"
-
-    def _samples(self) -> Iterator[Sample]:
-        yield from self._journal.samples()
-        for lane, counts in self._reader.schedule.lanes().items():
-            for standing, number in counts._asdict().items():
-                yield "sealbook_control_work", {"lane": lane.value, "standing": standing}, number
-        for (source, lane), number in sorted(self._reader.schedule.spent().items()):
-            labels = {"source": source, "lane": lane.value}
-            yield "sealbook_control_budget_used_requests", labels, number
-        for source, limit in self._settings.control.requests_per_day.items():
-            yield "sealbook_control_budget_limit_requests", {"source": source}, limit
+        return metrics_text([*self._journal.samples(), *schedule_samples(self._reader, self._settings)])
 
 
 @contextmanager

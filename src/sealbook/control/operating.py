@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
 from sealbook.config import Settings
-from sealbook.control.estimating import Estimate, estimate
+from sealbook.control.backfills import Backfill, find_backfill, list_backfills
+from sealbook.control.previews import Preview, estimated, kept_preview
 from sealbook.control.refusing import Refusal, why_not
 from sealbook.control.spans import Wanted, spans_of
-from sealbook.errors import InvalidInput, NotFound
+from sealbook.errors import InvalidInput
 from sealbook.ledger import Ledger
 from sealbook.ledger.schedule.pauses import Scope
 from sealbook.model import PartitionKey, RunId, Status
-from sealbook.model.plans import LeftOut, Plan, PlanItem, PlanKind, PlanRequest, PlanState, Progress
+from sealbook.model.plans import Plan, PlanItem, PlanKind, PlanRequest
 from sealbook.model.selection import Selection
 from sealbook.raw import RawReader
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """A plan as it is shown: its partitions, what is refused and why, what is left out, how long it takes."""
-
-    plan: Plan
-    items: tuple[PlanItem, ...]
-    refused: tuple[Refusal, ...] = ()
-    left_out: Mapping[LeftOut, int] = field(default_factory=dict)
-    not_over: int = 0
-    """Days that a backfill was asked for and that are not over yet."""
-    estimate: Estimate | None = None
-
-
-class Backfill(NamedTuple):
-    """A plan that was carried out, and how far it is."""
-
-    plan: Plan
-    progress: Progress
-
-    @property
-    def state(self) -> PlanState:
-        """Where it is: done as soon as nothing of it is open."""
-        is_done = self.plan.state is PlanState.OPEN and not self.progress.open
-        return PlanState.DONE if is_done else self.plan.state
-
-    @property
-    def done(self) -> int:
-        """How many of its partitions nothing is to be done about any more."""
-        return self.plan.partitions - self.progress.open
 
 
 class Operator:
@@ -104,9 +73,7 @@ class Operator:
 
     def previewed(self, plan_id: int) -> Preview:
         """Return a plan that was previewed before."""
-        plan = self._plan(plan_id)
-        items = tuple(self._ledger.reader.schedule.plan_items(plan_id))
-        return Preview(plan, items, estimate=self._estimate(plan, items))
+        return kept_preview(self._settings.control, self._ledger.reader, plan_id)
 
     def carry_out(self, plan_id: int, *, actor: str | None = None) -> Plan:
         """Do what was previewed, all of it, or nothing if the world has moved (Drifted says how)."""
@@ -114,20 +81,11 @@ class Operator:
 
     def backfills(self) -> list[Backfill]:
         """Return the backfills that were carried out, the newest first."""
-        schedule = self._ledger.reader.schedule
-        progresses = schedule.progresses()
-        return [
-            Backfill(plan, progresses.get(plan.id, Progress(0, 0, 0)))
-            for plan in schedule.plans()
-            if plan.kind is PlanKind.BACKFILL and plan.state is not PlanState.PREVIEWED
-        ]
+        return list_backfills(self._ledger.reader.schedule)
 
     def find_backfill(self, name: str) -> Backfill:
         """Return a backfill by its name or number: the newest of a name."""
-        for each in self.backfills():
-            if name in (each.plan.name, str(each.plan.id)):
-                return each
-        raise NotFound(f"there is no backfill {name}", remedy="`sealbook backfill` lists those there are.")
+        return find_backfill(self._ledger.reader.schedule, name)
 
     def pause_backfill(self, name: str, *, actor: str, reason: str) -> Backfill:
         """Begin nothing more of a backfill until it resumes; what is being worked on goes on."""
@@ -176,7 +134,7 @@ class Operator:
             items,
             tuple(self._refused(request, items)),
             found.left_out,
-            estimate=self._estimate(found.plan, items),
+            estimate=estimated(self._settings.control, self._ledger.reader, found.plan, items),
         )
 
     def _refused(self, request: PlanRequest, items: Iterable[PlanItem]) -> Iterator[Refusal]:
@@ -187,11 +145,6 @@ class Operator:
         named = [key for key in request.selection.keys if key not in done]
         for key in dict.fromkeys((*named, *request.without)):
             yield why_not(self._ledger.reader, self._raw, request.kind, key)
-
-    def _estimate(self, plan: Plan, items: Iterable[PlanItem]) -> Estimate | None:
-        if not plan.kind.lasts or not plan.partitions:
-            return None
-        return estimate(self._settings.control, self._ledger.reader.run_store, plan, items)
 
     def _failed(self, selection: Selection) -> Iterator[PartitionKey]:
         chosen = replace(selection, statuses=(Status.FAILED,))
@@ -204,12 +157,6 @@ class Operator:
 
     def _wanted(self, selection: Selection) -> Wanted:
         return spans_of(self._settings.sources, selection, self._ledger.reader.now())
-
-    def _plan(self, plan_id: int) -> Plan:
-        for plan in self._ledger.reader.schedule.plans():
-            if plan.id == plan_id:
-                return plan
-        raise NotFound(f"there is no plan {plan_id}", remedy="Previews are kept for a week: make a new one.")
 
     def _now(self, plan: Plan) -> Backfill:
         return Backfill(plan, self._ledger.reader.schedule.progress(plan.id))

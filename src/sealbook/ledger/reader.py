@@ -17,6 +17,7 @@ from sealbook.ledger.events.horizon import run_horizon
 from sealbook.ledger.events.reader import RunStoreReader
 from sealbook.ledger.partition_log import PartitionLog
 from sealbook.ledger.pointers import PointerReader
+from sealbook.ledger.position import Position, read_position
 from sealbook.ledger.run_partitions import run_partitions
 from sealbook.ledger.schedule.reader import ScheduleReader
 from sealbook.ledger.states.audit import OverrideLog
@@ -66,6 +67,11 @@ class LedgerReader(StateReader):
         """Return the time by the ledger's clock."""
         with self._database.read() as connection:
             return self._clock.now(connection)
+
+    def position(self) -> Position:
+        """Return how far the ledger is: who asks again and gets the same has missed nothing."""
+        with self._database.read() as connection:
+            return read_position(connection)
 
     def run_horizon(self) -> datetime:
         """Return the time up to which runs are not from the future (R-RUN-2)."""

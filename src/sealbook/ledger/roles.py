@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 from sqlalchemy import Connection, text
 
@@ -74,6 +75,7 @@ _FOLLOW = {"consumer": ["SELECT", "INSERT", "UPDATE (version, token, advanced_at
 
 RIGHTS: dict[str, dict[str, list[str]]] = {
     "consumer": _READ | _FOLLOW,
+    "viewer": _READ | {"override_log": ["SELECT"]},
     "extractor": _APPEND,
     "loader": _APPEND
     | {
@@ -115,13 +117,15 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
         "reservation": ["SELECT", "INSERT", "UPDATE (expires_at)", "DELETE"],
         "rate_share": ["SELECT", "INSERT", "UPDATE", "DELETE"],
         "plan": ["SELECT", "INSERT", "UPDATE (state, carried_out_at, ended_at)", "DELETE"],
+        "cut": ["SELECT", "INSERT", "DELETE"],
     },
 }
 """What each role may do, by table or function. Nobody may rewrite an attempt or a log, or delete from one.
 
 Only control shares work out, and plans it. Projections can be made anew: control may rebuild them. A loader
 may drop cuts, but no load record. It puts its batches into temporary tables, which everybody may unless the
-database says otherwise.
+database says otherwise. A viewer, who looks at the console, sees what was done by hand too; people act there
+as control, and pin cuts.
 """
 
 # Where the tables are, which need not be where the present user's new tables would go.
@@ -135,6 +139,7 @@ _GRANTED = text(
     "SELECT rolname FROM pg_roles WHERE NOT rolcanlogin AND NOT rolsuper"
     " AND has_table_privilege(oid, 'partition_state', 'SELECT') ORDER BY rolname"
 )
+_MAY_TAKE = text("SELECT pg_has_role(current_user, CAST(:role AS name), 'MEMBER')")
 # Rights of a user's groups count as the user's own.
 _LACKING = text(
     """
@@ -156,6 +161,14 @@ def granted_roles(connection: Connection) -> dict[str, str]:
     """Return the group roles that have rights in this ledger, each with the kind of worker it is for."""
     found = connection.execute(_GRANTED).scalars()
     return {role: name for role in found for name in RIGHTS if role.endswith(name)}
+
+
+def role_to_take(connection: Connection, kind: str) -> str | None:
+    """Return the group role of a kind of worker that the present user may take on; None if there is none."""
+    for role, name in granted_roles(connection).items():
+        if name == kind and connection.execute(_MAY_TAKE, {"role": role}).scalar_one():
+            return role
+    return None
 
 
 def lacking(connection: Connection, role: str) -> dict[str, list[str]]:
@@ -187,13 +200,39 @@ def _shown(right: _Right) -> str:
     return f"{privilege} ({column}) ON {thing}" if column else f"{privilege} ON {thing}"
 
 
+def url_in_role(url: str, kind: str, role: str | None = None) -> str:
+    """Return the URL by which a ledger is opened with the rights of a kind of worker, and no more.
+
+    The role is the one given, or else the group role of that kind that the user may take on. Where there is
+    none, and on SQLite, it is the same URL: the rights are those of the user, or of the file.
+    """
+    with closing(Database(url, read_only=True)) as database:
+        if database.dialect != "postgresql":
+            if role is not None:
+                raise _without_roles(database)
+            return url
+        if role is None:
+            with database.read() as connection:
+                role = role_to_take(connection, kind)
+        if role is None:
+            return url
+        check_name("role", role)
+        options = f"{database.url.query.get('options', '')} -c role={role}".strip()
+        changed = database.url.update_query_dict({"options": options})
+        return changed.render_as_string(hide_password=False)
+
+
+def _without_roles(database: Database) -> ConfigError:
+    return ConfigError(
+        f"{database} has no roles",
+        remedy="Roles need PostgreSQL; a SQLite ledger is guarded by the rights on its file.",
+    )
+
+
 def grant_roles(database: Database, prefix: str = "sealbook_") -> list[str]:
     """Create the group roles where they are missing, set exactly their rights, and return their names."""
     if database.dialect != "postgresql":
-        raise ConfigError(
-            f"{database} has no roles",
-            remedy="Roles need PostgreSQL; a SQLite ledger is guarded by the rights on its file.",
-        )
+        raise _without_roles(database)
     roles = {f"{prefix}{name}": rights for name, rights in RIGHTS.items()}
     for role in roles:
         check_name("role", role)

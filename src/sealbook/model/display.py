@@ -66,6 +66,10 @@ _LETTERS = {
 }
 
 
+GOOD = frozenset({Cell.PROVISIONAL, Cell.MATERIALIZED})
+"""What is as it should be."""
+
+
 def cell_of(
     display: Display, attempt: LastAttempt | None, *, attempted: bool, running: bool, provisional: bool
 ) -> Cell:

@@ -101,7 +101,10 @@ def needs_attention(line: StatusLine) -> bool:
 
 
 class DayCells(NamedTuple):
-    """A letter for each day of a span, of one customer and query; a blank where nothing is expected."""
+    """A character for each day of a span, of one customer and query; a blank where nothing is expected.
+
+    It is the letter of a cell or the code of a standing.
+    """
 
     source: str
     customer_id: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from sealbook.errors import Corrupt, InvalidInput, NotFound
 from sealbook.raw.lines import PayloadDigest
@@ -69,6 +70,20 @@ class SealedPartition:
             yield from whole
         if rest:
             yield rest
+
+    def lines_at(self, numbers: Collection[int], *, within: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines of these numbers, which begin at 1, in the order of the payload.
+
+        No more is read than that needs, and nothing after the first `within` bytes.
+        """
+        wanted = set(numbers)
+        size = 0
+        for number, line in enumerate(islice(self.lines(), max(wanted, default=0)), start=1):
+            size += len(line) + 1
+            if within is not None and size > within:
+                return
+            if number in wanted:
+                yield number, line
 
     def _missing(self) -> Corrupt:
         return Corrupt(f"{self.path} is missing, though its partition is sealed")

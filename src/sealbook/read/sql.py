@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 
 import duckdb
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sealbook.config import SourceSettings
+from sealbook.config.console import MASK
 from sealbook.errors import InvalidInput, Permanent, first_line
 from sealbook.ledger.pointers import PublishedReader
 from sealbook.ledger.states.reader import EVERYTHING
@@ -20,12 +21,21 @@ from sealbook.model.contract import Query
 from sealbook.model.selection import Selection
 from sealbook.read.narrowing import let_through
 from sealbook.read.plan import ReadPlan, plan_read
+from sealbook.read.sandbox import Sandbox
 from sealbook.read.scanning import PlannedDataset
-from sealbook.read.schema import all_columns, arrow_schema, irreconcilable, reconcilable, with_lineage
+from sealbook.read.schema import (
+    KEY_TYPES,
+    all_columns,
+    arrow_schema,
+    irreconcilable,
+    reconcilable,
+    with_lineage,
+)
 from sealbook.warehouse.part_files import PartFiles
 
 _WORD = re.compile(r"\w+")
-_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+DuckSettings = dict[str, str | bool | int | float | list[str]]
+_SETTINGS: DuckSettings = {
     # Tables are those of the book: no variable of the caller is one, and nothing is fetched from elsewhere.
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
@@ -50,22 +60,60 @@ def run_sql(
     So the pointers must be those of a snapshot. Irreconcilable if it asks for a column whose types in
     several versions have no common one.
     """
+    return _run(text, pointers, sources, files, None, strict=strict, cut=cut, lineage=lineage)[0]
+
+
+def run_sandboxed(
+    text: str,
+    pointers: PublishedReader,
+    sources: Mapping[str, SourceSettings],
+    files: PartFiles,
+    sandbox: Sandbox,
+    *,
+    strict: bool = False,
+    cut: str | None = None,
+) -> tuple[pa.Table, bool]:
+    """Answer within a sandbox; return the first rows, and whether there are more.
+
+    Forbidden if the question reaches for anything but published tables. How long it takes, and what memory
+    besides DuckDB's own, is for the caller to bound: it may run in a process of its own.
+    """
+    return _run(text, pointers, sources, files, sandbox, strict=strict, cut=cut, lineage=False)
+
+
+def _run(
+    text: str,
+    pointers: PublishedReader,
+    sources: Mapping[str, SourceSettings],
+    files: PartFiles,
+    sandbox: Sandbox | None,
+    *,
+    strict: bool,
+    cut: str | None,
+    lineage: bool,
+) -> tuple[pa.Table, bool]:
     mentioned = _mentioned(text, sources)
     lost = [(query, name) for query in mentioned for name in all_columns(query).keys() - reconcilable(query)]
     offered: list[PlannedDataset] = []
-    with duckdb.connect(":memory:", config=_SETTINGS) as connection:
+    settings = _SETTINGS if sandbox is None else _SETTINGS | sandbox.settings
+    with duckdb.connect(":memory:", config=settings) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")  # which would be drawn on stdout
         for query in mentioned:
-            rows = _dataset(text, pointers, query, files, strict=strict, cut=cut, lineage=lineage)
+            own = all_columns(query).keys() - KEY_TYPES.keys()
+            masked = sandbox.masks(query.name, own) if sandbox else frozenset[str]()
+            rows = _dataset(text, pointers, query, files, masked, strict=strict, cut=cut, lineage=lineage)
             offered.append(rows)
-            _offer(connection, query, rows, alone=_is_alone(query, sources))
+            _offer(connection, query, rows, masked, alone=_is_alone(query, sources))
+        connection.execute("SET lock_configuration = true")
         try:
+            if sandbox is not None:
+                sandbox.check(connection, text, _names(mentioned, sources))
             if [each.type for each in connection.extract_statements(text)] not in _QUESTIONS:
                 raise InvalidInput.of("SQL", text, "one question, such as select")
             if lost:
-                _check_not_in_a_star(text, connection.sql(text).columns, lost, sources)
-            return _answer(connection, text, offered)
+                _check_not_in_a_star(text, connection.sql(text).columns, lost, sources, settings)
+            return _answer(connection, text, offered, sandbox)
         except duckdb.CatalogException as error:
             raise InvalidInput(first_line(error), field="SQL", remedy=_tables(sources)) from error
         except (duckdb.ProgrammingError, duckdb.DataError) as error:
@@ -82,13 +130,14 @@ def _dataset(
     pointers: PublishedReader,
     query: Query,
     files: PartFiles,
+    masked: Collection[str],
     *,
     strict: bool,
     cut: str | None,
     lineage: bool,
 ) -> PlannedDataset:
     """Return a query as a dataset of which only those partitions are planned that a filter lets through."""
-    columns = reconcilable(query)
+    columns = {name: each for name, each in reconcilable(query).items() if name not in masked}
     schema = with_lineage(query, columns) if lineage else columns
 
     @cache  # a question that scans a table twice, whole, plans it once
@@ -103,10 +152,16 @@ def _dataset(
     return PlannedDataset.of(files, schema, plan)
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, text: str, offered: list[PlannedDataset]) -> pa.Table:
+def _answer(
+    connection: duckdb.DuckDBPyConnection,
+    text: str,
+    offered: list[PlannedDataset],
+    sandbox: Sandbox | None,
+) -> tuple[pa.Table, bool]:
     """Ask; an artifact that cannot be read is told as such, and not in DuckDB's words."""
     try:
-        return connection.sql(text).to_arrow_table()
+        found = connection.sql(text)
+        return (found.to_arrow_table(), False) if sandbox is None else sandbox.fetch(found)
     except duckdb.Error as error:
         for each in offered:
             if each.failure is not None:
@@ -129,9 +184,10 @@ def _check_not_in_a_star(
     columns: Sequence[str],
     lost: Sequence[tuple[Query, str]],
     sources: Mapping[str, SourceSettings],
+    settings: DuckSettings,
 ) -> None:
     """Refuse an answer that lacks a column for which a `*` asks: one that would be there if it could be."""
-    with duckdb.connect(":memory:", config=_SETTINGS) as connection:
+    with duckdb.connect(":memory:", config=settings) as connection:
         for query in _mentioned(text, sources):
             schema = {name: each or ColumnType.STRING for name, each in all_columns(query).items()}
             _offer(connection, query, arrow_schema(schema).empty_table(), alone=_is_alone(query, sources))
@@ -156,15 +212,34 @@ def _words(text: str) -> set[str]:
 
 
 def _offer(
-    connection: duckdb.DuckDBPyConnection, query: Query, rows: PlannedDataset | pa.Table, *, alone: bool
+    connection: duckdb.DuckDBPyConnection,
+    query: Query,
+    rows: PlannedDataset | pa.Table,
+    masked: Collection[str] = (),
+    *,
+    alone: bool,
 ) -> None:
-    """Make a query a table by its name, `source.query`; and by its short name if no other source has it."""
+    """Make a query a table by its name, `source.query`; and by its short name if no other source has it.
+
+    Columns that are masked are there in name alone.
+    """
     registered = f"__{query.source}__{query.name}"
     connection.register(registered, rows)
     connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{query.source}"')
     names = [f'"{query.source}"."{query.name}"'] + ([f'"{query.name}"'] if alone else [])
+    columns = ", ".join(["*", *(f"'{MASK}' AS \"{each}\"" for each in sorted(masked))])
     for name in names:
-        connection.execute(f'CREATE VIEW {name} AS SELECT * FROM "{registered}"')
+        connection.execute(f'CREATE VIEW {name} AS SELECT {columns} FROM "{registered}"')
+
+
+def _names(queries: Iterable[Query], sources: Mapping[str, SourceSettings]) -> set[str]:
+    """Return the names of queries as tables."""
+    found = set()
+    for query in queries:
+        found.add(f"{query.source}.{query.name}")
+        if _is_alone(query, sources):
+            found.add(query.name)
+    return found
 
 
 def _hint(error: duckdb.Error) -> str:

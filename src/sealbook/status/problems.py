@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -66,14 +66,24 @@ class Known:
     @property
     def restorable(self) -> RunId | None:
         """The newest other run that a rollback can give authority to."""
-        latest = {each.run_id: each for each in self.attempts}
-        accepted = (each for each in latest.values() if each.outcome is Outcome.ACCEPTED)
-        version = self.state.schema_version
-        return max(
-            (each.run_id for each in accepted if each.schema_version == version
-             and each.run_id != self.state.current_run_id),
-            default=None,
-        )  # fmt: skip
+        return next(iter(restorable_runs(self.state, self.attempts)), None)
+
+
+def restorable_runs(state: PartitionState, attempts: Iterable[Attempt]) -> list[RunId]:
+    """Return the other runs that a rollback can give authority to, the newest first (R-STATE-9)."""
+    if state.status is Status.PENDING:
+        return []
+    latest = {each.run_id: each for each in attempts}
+    return sorted(
+        (
+            run_id
+            for run_id, each in latest.items()
+            if each.outcome is Outcome.ACCEPTED
+            and each.schema_version == state.schema_version
+            and run_id != state.current_run_id
+        ),
+        reverse=True,
+    )
 
 
 def problems_of(known: Known) -> Iterator[Problem]:

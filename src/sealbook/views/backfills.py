@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from itertools import islice
 
+from sealbook.control.backfills import Backfill, find_backfill, list_backfills
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey
 from sealbook.model.plans import PlanState
 from sealbook.model.retry import Stop
 from sealbook.model.words import counted
-
-if TYPE_CHECKING:
-    from sealbook.control.operating import Backfill  # which can write
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +97,18 @@ class FailedRow:
         fields = asdict(self)
         del fields["key"]
         return {**asdict(self.key), **fields}
+
+
+def backfill_rows(ledger: LedgerReader, limit: int, before: int | None = None) -> list[BackfillRow]:
+    """Return backfills, the newest first; `before` is the plan of the last of the page before."""
+    found = (each for each in list_backfills(ledger.schedule) if before is None or each.plan.id < before)
+    return [BackfillRow.of(each) for each in islice(found, limit)]
+
+
+def backfill_in_full(ledger: LedgerReader, name: str) -> dict[str, object]:
+    """Return a backfill by its name or number, and what of it has failed."""
+    row = BackfillRow.of(find_backfill(ledger.schedule, name))
+    return {**row.to_dict(), "failed": [each.to_dict() for each in failures_of(ledger, row.plan_id)]}
 
 
 def failures_of(ledger: LedgerReader, plan_id: int) -> list[FailedRow]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Protocol
 
-from sealbook.model.display import Cell
+from sealbook.model.display import GOOD, Cell
+from sealbook.model.standing import BLANK
 from sealbook.model.status_line import DayCells
 
 GAP = 2
 """Characters between a label and its cells."""
-
-BLANK = " "
-"""Where nothing is expected."""
 
 _RANKS = {BLANK: len(Cell), **{cell.letter: rank for rank, cell in enumerate(Cell)}}
 CELLS = {cell.letter: cell for cell in Cell}
@@ -48,6 +46,10 @@ class Bin:
 
     first: date
     last: date
+
+    def to_dict(self) -> dict[str, object]:
+        """Return one object."""
+        return {"first": self.first, "last": self.last}
 
 
 def bins(first: date, last: date, step: Step) -> list[Bin]:
@@ -119,12 +121,27 @@ class GridRow:
     @property
     def is_good(self) -> bool:
         """Whether every partition that is due is as it should be."""
-        return all(cell in (Cell.MATERIALIZED, Cell.PROVISIONAL) for cell in self.counts)
+        return GOOD.issuperset(self.counts)
 
     @property
     def badness(self) -> tuple[int, ...]:
         """By which rows are put in order: that with most of the worst first."""
         return tuple(-self.counts[cell] for cell in Cell if cell is not Cell.MATERIALIZED)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return one object."""
+        return {
+            "source": self.source,
+            "customer_id": self.customer_id,
+            "query_name": self.query_name,
+            "cells": self.letters,
+            "counts": by_name(self.counts),
+        }
+
+
+def by_name(counts: Mapping[Cell, int]) -> dict[str, int]:
+    """Return how many partitions there are of each cell, the worst first, by the cell's name."""
+    return {cell.value: counts[cell] for cell in Cell if counts.get(cell)}
 
 
 def grid_row(
@@ -163,7 +180,7 @@ class Grid:
         else:
             step, columns = fitting(first, last, width - Labels.of(found).width(found) - GAP)
         rows = [grid_row(*each, first, columns) for each in found]
-        return cls(step, tuple(columns), tuple(sorted(rows, key=_by_badness)), left_out)
+        return cls(step, tuple(columns), tuple(sorted(rows, key=by_badness)), left_out)
 
     @property
     def labels(self) -> Labels:
@@ -189,23 +206,15 @@ class Grid:
         """Return one object: a letter for each column of each row, and what the letters mean."""
         return {
             "step": self.step,
-            "columns": [{"first": each.first, "last": each.last} for each in self.columns],
-            "rows": [
-                {
-                    "source": row.source,
-                    "customer_id": row.customer_id,
-                    "query_name": row.query_name,
-                    "cells": row.letters,
-                    "counts": {cell.value: row.counts[cell] for cell in Cell if row.counts[cell]},
-                }
-                for row in self.rows
-            ],
+            "columns": [each.to_dict() for each in self.columns],
+            "rows": [row.to_dict() for row in self.rows],
             "left_out": self.left_out,
             "letters": {cell.letter: cell.value for cell in self.cells},
         }
 
 
-def _by_badness(row: GridRow) -> tuple[object, ...]:
+def by_badness(row: GridRow) -> tuple[object, ...]:
+    """Return what puts rows in order: the worst first, then by their names."""
     return row.badness, row.source, row.query_name, row.customer_id
 
 

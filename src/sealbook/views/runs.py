@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from sealbook.errors import InvalidInput
 from sealbook.ledger.events import ProjectedRun, RunStoreReader
-from sealbook.model.run_snapshot import RunSnapshot
+from sealbook.model.run_snapshot import RunSnapshot, RunStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,12 @@ class RunRow:
         return {**self.snapshot.to_dict(), "durationSeconds": seconds, "stale": self.stale}
 
 
-def list_runs(store: RunStoreReader, limit: int) -> list[RunRow]:
-    """Return runs as they were projected, the latest first."""
-    return [RunRow.of(run) for run in store.list_runs(limit)]
+def list_runs(
+    store: RunStoreReader, limit: int, before: str | None = None, statuses: Sequence[str] = ()
+) -> list[RunRow]:
+    """Return runs as they were projected, the latest first; `before` is the last of the page before."""
+    unknown = [each for each in statuses if each not in list(RunStatus)]
+    if unknown:
+        raise InvalidInput.of("status", unknown[0], f"one of {', '.join(RunStatus)}")
+    chosen = [RunStatus(each) for each in statuses] or None
+    return [RunRow.of(run) for run in store.list_runs(limit, before, chosen)]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
 
 from sealbook.config import Settings
+from sealbook.errors import InvalidInput
 from sealbook.ledger.reader import LedgerReader
 from sealbook.ledger.schedule.pauses import Pause, PauseCause
 from sealbook.ledger.work.rows import OpenWork
 from sealbook.model import PartitionKey
+from sealbook.model.selection import Selection
 from sealbook.model.work import Lane, WorkKind
 
 
@@ -41,11 +44,47 @@ class LeaseRow:
         return {**asdict(self.key), **fields, "expired": self.expired}
 
 
-def lease_rows(ledger: LedgerReader, limit: int | None = None, *, expired: bool = False) -> list[LeaseRow]:
+def lease_rows(
+    ledger: LedgerReader, limit: int | None = None, *, expired: bool = False, lanes: Sequence[str] = ()
+) -> list[LeaseRow]:
     """Return what is being worked on, holder by holder; only leases that have run out, if asked for those."""
+    for each in lanes:
+        if each not in list(Lane):
+            raise InvalidInput.of("lane", each, f"one of {', '.join(Lane)}")
     now = ledger.now()
     rows = (_lease_row(each, now) for each in ledger.schedule.leases())
-    return list(islice((row for row in rows if row.expired or not expired), limit))
+    chosen = (row for row in rows if (row.expired or not expired) and (not lanes or row.lane in lanes))
+    return list(islice(chosen, limit))
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRow:
+    """A lane: its share of the work, and how what is open in it stands."""
+
+    lane: Lane
+    share: int
+    ready: int
+    waiting: int
+    held: int
+    paused: int
+    stopped: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as one object."""
+        return asdict(self)
+
+
+def lane_rows(ledger: LedgerReader, settings: Settings, selection: Selection) -> list[LaneRow]:
+    """Return every lane, by what is open in it of the partitions that are chosen."""
+    return [
+        LaneRow(lane, settings.control.shares[lane], *counts)
+        for lane, counts in ledger.schedule.lanes(selection).items()
+    ]
+
+
+def pause_rows(ledger: LedgerReader) -> list[PauseRow]:
+    """Return what is paused."""
+    return [PauseRow.of(each) for each in ledger.schedule.pauses()]
 
 
 def _lease_row(each: OpenWork, now: datetime) -> LeaseRow:

@@ -12,6 +12,7 @@ from sealbook.ledger.events import Lag, RunStoreReader
 from sealbook.ledger.reader import LedgerReader
 from sealbook.ledger.schedule.pauses import Pause
 from sealbook.ledger.schedule.reader import LaneCounts, ScheduleReader
+from sealbook.model import PartitionKey
 from sealbook.model.expectations import Expectations
 from sealbook.model.publication import Change, Cut
 from sealbook.model.run_snapshot import RunSnapshot, RunStatus
@@ -75,6 +76,11 @@ class Runs:
 
     last: RunSnapshot | None
     unended: tuple[RunNow, ...]
+
+    def partitions(self, ledger: LedgerReader) -> list[PartitionKey]:
+        """Return the partitions that a run is at work on just now."""
+        alive = (run.run_id for run in self.unended if not run.stalled)
+        return [key for run_id in alive for key in ledger.left_of(run_id)]
 
     def to_dict(self) -> dict[str, object]:
         """Return one object."""
@@ -220,7 +226,7 @@ def _grid(
     worst = reader.worst(expectations, selection, ROWS)
     if worst is None:
         return Grid(Step.DAY, (), ())
-    running = [key for run in runs.unended if not run.stalled for key in ledger.left_of(run.run_id)]
+    running = runs.partitions(ledger)
     found: list[DayCells] = []
     for asset, customers in worst.customers.items():
         of_query = replace(selection, source=(asset.source,), queries=(asset.query_name,))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 
 from sealbook.errors import InvalidInput
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import stream
 from sealbook.ledger.events import snapshots
-from sealbook.ledger.events.feed import fetch_feed, measure_backlog
+from sealbook.ledger.events.feed import fetch_feed, measure_backlog, partitions_after
 from sealbook.ledger.events.port import PAGE, Backlog, FeedEvent, Watch
 from sealbook.ledger.events.replay import replay
 from sealbook.ledger.events.retention import RetiredRun, beginning, retirements
@@ -18,7 +18,7 @@ from sealbook.ledger.events.snapshots import ProjectedRun
 from sealbook.ledger.events.tables import run_event
 from sealbook.ledger.events.watch import follow, watch
 from sealbook.model.events import MAX_SEQ, RunEvent
-from sealbook.model.run_snapshot import RunSnapshot
+from sealbook.model.run_snapshot import RunSnapshot, RunStatus
 from sealbook.model.wire import is_storable
 
 
@@ -53,19 +53,27 @@ class RunStoreReader:
             base = beginning(connection, run_id)
         return replay(self.fetch_events, base).snapshot
 
-    def list_runs(self, limit: int = PAGE, before: str | None = None) -> list[ProjectedRun]:
+    def list_runs(
+        self, limit: int = PAGE, before: str | None = None, statuses: Iterable[RunStatus] | None = None
+    ) -> list[ProjectedRun]:
         """Return runs as they were projected, the latest first; `before` is the last of the page before."""
         _check_number("limit", limit, 1)
         if before is not None:
             check_run_id(before)
         with self._database.read() as connection:
-            return snapshots.list_projected(connection, limit, before)
+            return snapshots.list_projected(connection, limit, before, statuses)
 
     def fetch_feed(self, after: int = 0, limit: int = PAGE) -> list[FeedEvent]:
         """Return the events of all runs after a position, in the order of their commits (R-EVT-8)."""
         _check_number("after", after, 0)
         _check_number("limit", limit, 1)
         return fetch_feed(self._database, after, limit)
+
+    def partitions_after(self, after: int, limit: int = PAGE) -> list[str]:
+        """Return the keys of partitions that events after a position tell of, each once, in no order."""
+        _check_number("after", after, 0)
+        _check_number("limit", limit, 1)
+        return partitions_after(self._database, after, limit)
 
     def backlog(self, after: int = 0) -> Backlog:
         """Measure what comes after a position of the feed."""

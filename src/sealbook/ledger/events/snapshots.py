@@ -123,9 +123,13 @@ def read_projected(connection: Connection, run_id: str) -> ProjectedRun | None:
     return None if row is None else _projected(*row)
 
 
-def list_projected(connection: Connection, limit: int, before: str | None) -> list[ProjectedRun]:
-    """Return projected snapshots, the latest run_id first, from below `before` on."""
+def list_projected(
+    connection: Connection, limit: int, before: str | None, statuses: Iterable[RunStatus] | None
+) -> list[ProjectedRun]:
+    """Return projected snapshots, the latest run_id first, from below `before` on, of these statuses."""
     query = _READ if before is None else _READ.where(run_snapshot.c.run_id < before)
+    if statuses is not None:
+        query = query.where(run_snapshot.c.status.in_([each.value for each in statuses]))
     rows = connection.execute(query.order_by(run_snapshot.c.run_id.desc()).limit(limit))
     return [_projected(*row) for row in rows]
 

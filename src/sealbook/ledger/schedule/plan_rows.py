@@ -36,7 +36,7 @@ def lock_plan(connection: Connection, plan_id: int, *expected: PlanState) -> Pla
     query = select(*COLUMNS).where(plan.c.id == plan_id).with_for_update()
     row = connection.execute(query).one_or_none()
     if row is None:
-        raise NotFound(f"there is no plan {plan_id}", remedy="Previews are kept for a week: make a new one.")
+        raise unknown_plan(plan_id)
     found = plan_of(row)
     if found.state not in expected:
         raise IllegalMove(
@@ -46,6 +46,11 @@ def lock_plan(connection: Connection, plan_id: int, *expected: PlanState) -> Pla
             else f"`sealbook backfill show {plan_id}` says how far it is.",
         )
     return found
+
+
+def unknown_plan(plan_id: int) -> NotFound:
+    """Say that there is no such plan."""
+    return NotFound(f"there is no plan {plan_id}", remedy="Previews are kept for a week: make a new one.")
 
 
 def set_state(

@@ -16,7 +16,7 @@ from sealbook.ledger.schedule import budgets
 from sealbook.ledger.schedule.budgets import Scope
 from sealbook.ledger.schedule.pauses import Pause, read_pauses
 from sealbook.ledger.schedule.plan_items import unpack
-from sealbook.ledger.schedule.plan_rows import COLUMNS, plan_of
+from sealbook.ledger.schedule.plan_rows import COLUMNS, plan_of, unknown_plan
 from sealbook.ledger.schedule.tables import plan
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.work.rows import OpenWork, read_row
@@ -136,6 +136,14 @@ class ScheduleReader:
         with self._database.read() as connection:
             rows = connection.execute(select(*COLUMNS).order_by(plan.c.id.desc()))
             return [plan_of(row) for row in rows]
+
+    def plan_selection(self, plan_id: int) -> Selection:
+        """Return which partitions a plan was asked for; NotFound if there is no such plan."""
+        with self._database.read() as connection:
+            row = connection.execute(select(plan.c.request).where(plan.c.id == plan_id)).one_or_none()
+        if row is None:
+            raise unknown_plan(plan_id)
+        return Selection.from_dict(row.request["selection"])
 
     def plan_items(self, plan_id: int) -> list[PlanItem]:
         """Return the partitions of a plan, as they stood when it was previewed."""

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Text, cast, insert, or_, select
 
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import stream
@@ -63,10 +64,11 @@ class OverrideLog:
         actor: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        before: int | None = None,
     ) -> Iterator[Override]:
         """Stream what was done, the latest first; with a selection, what was done to any of its partitions.
 
-        `since` and `until` are times at which it was done.
+        `since` and `until` are times at which it was done; `before` is the last of the page before.
         """
         query = select(override_log)
         if actions is not None:
@@ -77,10 +79,31 @@ class OverrideLog:
             query = query.where(override_log.c.at >= since)
         if until is not None:
             query = query.where(override_log.c.at < until)
+        if before is not None:
+            query = query.where(override_log.c.id < before)
         found = stream(self._database, query.order_by(override_log.c.id.desc()), _override)
         if selection.is_everything:
             return found
         return (each for each in found if _concerns(each, selection))
+
+    def done_to(self, key: PartitionKey, actions: Iterable[Action]) -> list[Override]:
+        """Return what was done to one partition, or to a scope that has it, the latest first.
+
+        Each names this partition alone, whatever else it was done to: it may have been done to a million.
+        """
+        columns = [each for each in override_log.c if each.name != "keys"]
+        named = cast(override_log.c["keys"], Text).contains(f'"{key}"', autoescape=True)
+        scoped = cast(override_log.c["filter"], Text).contains('"scope":', autoescape=True)
+        query = select(*columns).where(
+            override_log.c.action.in_([each.value for each in actions]), or_(named, scoped)
+        )
+        found = stream(self._database, query.order_by(override_log.c.id.desc()), partial(_of_one, str(key)))
+        return [each for each in found if _concerns(each, Selection(keys=[key]))]
+
+
+def _of_one(key: str, *row: Any) -> Override:
+    *first, run_id = row
+    return _override(*first, [key], run_id)
 
 
 def _concerns(entry: Override, selection: Selection) -> bool:

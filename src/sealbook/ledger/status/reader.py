@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date, datetime
 from functools import cache
 from itertools import islice
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, Executable, Row, and_, bindparam, func, select
 
 from sealbook.ledger.db.bulk import encode_rows, given_rows
 from sealbook.ledger.db.clock import LedgerClock
@@ -19,7 +19,7 @@ from sealbook.ledger.events.lag import Lag
 from sealbook.ledger.events.tables import projection
 from sealbook.ledger.states.tables import validator
 from sealbook.ledger.status.asking import Asked, ask
-from sealbook.ledger.status.cells import cells_of
+from sealbook.ledger.status.cells import CODES, LETTERS, cells_of
 from sealbook.ledger.status.counting import count
 from sealbook.ledger.status.lines import known_lines, missing_lines, untouched_line
 from sealbook.ledger.status.projection import projection_name
@@ -56,6 +56,11 @@ class StatusReader:
         self._clock = clock
         self._scope = scope
         self._name = projection_name(scope)
+
+    @property
+    def name(self) -> str:
+        """The name of the projection that is read."""
+        return self._name
 
     def line(self, key: PartitionKey, expectations: Expectations) -> StatusLine:
         """Return the line of one partition, known or not."""
@@ -105,13 +110,27 @@ class StatusReader:
         *,
         running: Collection[PartitionKey] = (),
     ) -> list[DayCells]:
-        """Return a letter for each day of a span, for each series that is chosen, in the order of keys.
+        """Return the letter of a cell for each day of a span, for each series that is chosen.
 
-        `running` are partitions that a run is at work on just now.
+        They are in the order of keys. `running` are partitions that a run is at work on just now.
         """
         with self._database.read() as connection:
             asked = ask_for(connection, self._name, expectations, selection)
-            return cells_of(connection, asked, first, last, running)
+            return cells_of(connection, asked, first, last, running, LETTERS)
+
+    def standings(
+        self,
+        expectations: Expectations,
+        selection: Selection,
+        first: date,
+        last: date,
+        *,
+        running: Collection[PartitionKey] = (),
+    ) -> list[DayCells]:
+        """Return the same by the codes of standings, which say more than the letters of cells."""
+        with self._database.read() as connection:
+            asked = ask_for(connection, self._name, expectations, selection)
+            return cells_of(connection, asked, first, last, running, CODES)
 
     def worst(self, expectations: Expectations, selection: Selection, rows: int) -> Ranked | None:
         """Return the customers of each query that have most of the worst cells; None if none is expected."""
@@ -131,22 +150,11 @@ class StatusReader:
 
     def first_known(self) -> dict[AssetName, date]:
         """Return the first day that is known of each query."""
-        of = status_series.c
-        first = (
-            select(func.min(partition_status.c.day))
-            .where(partition_status.c.series_id == of.id)
-            .correlate(status_series)
-            .scalar_subquery()
-        )
-        query = (
-            select(of.source, of.query_name, func.min(first))
-            .join(projection, projection.c.id == of.projection_id)
-            .where(projection.c.name == self._name, projection.c.active)
-            .group_by(of.source, of.query_name)
-        )
-        with self._database.read() as connection:
-            rows = connection.execute(query)
-            return {AssetName(source, name): day_of(day) for source, name, day in rows if day is not None}
+        return self._known(func.min)
+
+    def last_known(self) -> dict[AssetName, date]:
+        """Return the last day that is known of each query."""
+        return self._known(func.max)
 
     def lag(self) -> Lag:
         """Return how far what is read is behind the log."""
@@ -154,6 +162,25 @@ class StatusReader:
             state = projections.find(connection, self._name)
             backlog = own_backlog(connection, 0 if state is None else state.position, self._scope)
             return Lag.of(backlog, self._clock.now(connection))
+
+    def _known(self, edge: Callable[[ColumnElement[int]], ColumnElement[int]]) -> dict[AssetName, date]:
+        """Return the day at one edge of each query: of a series it is found by its key."""
+        of = status_series.c
+        day = (
+            select(edge(partition_status.c.day))
+            .where(partition_status.c.series_id == of.id)
+            .correlate(status_series)
+            .scalar_subquery()
+        )
+        query = (
+            select(of.source, of.query_name, edge(day))
+            .join(projection, projection.c.id == of.projection_id)
+            .where(projection.c.name == self._name, projection.c.active)
+            .group_by(of.source, of.query_name)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query)
+            return {AssetName(source, name): day_of(day) for source, name, day in rows if day is not None}
 
     def _lines(
         self,

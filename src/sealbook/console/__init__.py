@@ -1,0 +1,1 @@
+"""The console: the same views as the command line, in a browser."""
