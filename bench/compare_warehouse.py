@@ -34,8 +34,6 @@ WARM_UP = 400
 SIDE_BY_SIDE = 1_000
 REPLACED_CUSTOMERS, REPLACED_DAYS = 10, 10
 _ON_SPARK = "A load is a job of Spark, which takes its time to begin; the peer writes in one process."
-    "What a job of Spark takes to begin weighs more on few partitions: see how `growth` falls with more."
-)
 
 COLUMNS = demo_queries()[QUERY].contracts["1"].columns
 AGGREGATED = [column.name for column in COLUMNS if column.name.startswith(("metrics_", "segments_"))]
@@ -122,9 +120,7 @@ def _reading(spark: SparkSession, warehouse: Warehouse) -> list[Result]:
     )
     return [
         speed(what, whole, peer, at_least=6, detail=_seconds(whole, peer)),
-        speed(
-            f"{what}, columns named", named, peer, at_least=6, detail=_seconds(named, peer), why=_ON_SPARK
-        ),
+        speed(f"{what}, columns named", named, peer, at_least=6, detail=_seconds(named, peer)),
         duration("book.table, against a pyarrow dataset", *tables, at_most=1.5, detail=_seconds(*tables)),
     ]
 
