@@ -33,9 +33,7 @@ CUSTOMERS, DAYS = 50, sized(small=40, full=100)
 WARM_UP = 400
 SIDE_BY_SIDE = 1_000
 REPLACED_CUSTOMERS, REPLACED_DAYS = 10, 10
-_BEGINNING = (
-    "What a job of Spark takes to begin weighs more on few partitions: see how `growth` falls with more."
-)
+_ON_SPARK = "A load is a job of Spark, which takes its time to begin; the peer writes in one process."
 
 COLUMNS = demo_queries()[QUERY].contracts["1"].columns
 AGGREGATED = [column.name for column in COLUMNS if column.name.startswith(("metrics_", "segments_"))]
@@ -82,7 +80,6 @@ def _loading(raw: Raw, run_id: RunId, kept: ExitStack) -> tuple[list[Result], Wa
             theirs,
             at_most=0.9,
             detail=_seconds(mine, theirs),
-            why=_BEGINNING,
         ),
         speed(
             f"{what}, against Spark's partitionBy",
@@ -90,7 +87,6 @@ def _loading(raw: Raw, run_id: RunId, kept: ExitStack) -> tuple[list[Result], Wa
             sparks,
             at_least=12,
             detail=_seconds(mine, sparks),
-            why=_BEGINNING,
         ),
         Result(f"{len(KEYS):,} swaps, of the time of the load", share, "%", "< 5", share < 5, timed),
     ], warehouse
@@ -123,10 +119,8 @@ def _reading(spark: SparkSession, warehouse: Warehouse) -> list[Result]:
         lambda: ds.dataset(files, format="parquet").to_table(),
     )
     return [
-        speed(what, whole, peer, at_least=6, detail=_seconds(whole, peer), why=_BEGINNING),
-        speed(
-            f"{what}, columns named", named, peer, at_least=6, detail=_seconds(named, peer), why=_BEGINNING
-        ),
+        speed(what, whole, peer, at_least=6, detail=_seconds(whole, peer)),
+        speed(f"{what}, columns named", named, peer, at_least=6, detail=_seconds(named, peer)),
         duration("book.table, against a pyarrow dataset", *tables, at_most=1.5, detail=_seconds(*tables)),
     ]
 
@@ -169,7 +163,7 @@ def _replacing(raw: Raw, first: RunId) -> list[Result]:
                 batch,
                 at_least=0.5,
                 detail=_seconds(at_once, batch),
-                why=_BEGINNING,
+                why=_ON_SPARK,
             ),
         ]
     return results
