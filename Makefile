@@ -59,7 +59,7 @@ quick: $(STAMP) lint types imports ## check style, types and imports, and run wh
 	$(BIN)/pytest -q -n 2 tests/contract -k sqlite
 
 pytest: $(STAMP) java chromium ## run the tests
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup --durations 30
 
 test: setup lint types imports pytest ## all of the above: what CI runs
 

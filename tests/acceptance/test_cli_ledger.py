@@ -13,7 +13,7 @@ import sealbook
 from sealbook.ledger.db.schema import HEAD
 from sealbook.model import PartitionKey, Verdict
 from tests.support.books import SETTINGS, changed, write_book
-from tests.support.cli import run
+from tests.support.cli import answer, run
 from tests.support.ledger import PostgresqlServer
 
 ROLES = ["consumer", "viewer", "extractor", "loader", "validator", "control"]
@@ -128,6 +128,9 @@ def test_a_book_is_copied_to_postgresql_and_goes_on_there(
     again = run("ledger", "copy", "--to", url, cwd=tmp_path)
     assert again.code == 2
     assert "is not empty" in again.said
+
+    code, shown = answer(tmp_path, "", "ledger", "copy", "--to", f"sqlite:///{tmp_path}/copy.db")
+    assert (code, "rows, now warehouse_version" in shown) == (0, True), "at a terminal it says how far it is"
 
     before = run("state", "inspect", "--format", "json", cwd=tmp_path).json
     write_book(tmp_path, changed(SETTINGS, "ledger", url))

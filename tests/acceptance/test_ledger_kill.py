@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.context import ForkServerContext
-from multiprocessing.process import BaseProcess
 from typing import Any
 
-import psycopg
 from sqlalchemy import event, func, select
 
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import PartitionKey, Status, Verdict
+from tests.support.killing import started, wait_for_the_server
 from tests.support.ledger import accept, reject, run_id
 
 KEYS = [PartitionKey("demo", f"c{number}", "clicks", date(2026, 1, 1)) for number in range(150)]
@@ -79,40 +74,6 @@ def judge_for_ever(url: str, pipe: Pipe) -> None:
         while True:
             for number in range(1, CALLS + 1):
                 ledger.judge(call(number))
-
-
-@contextmanager
-def started(processes: ForkServerContext, work: Any, *arguments: object) -> Iterator[BaseProcess]:
-    """Run a process until it has said a word, and kill it at the end of the block."""
-    here, there = processes.Pipe()
-    process = processes.Process(target=work, args=(*arguments, there))
-    process.start()
-    there.close()
-    try:
-        assert here.poll(120), "the process did not get so far"
-        here.recv()
-        yield process
-    finally:
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        here.close()
-    assert process.exitcode == -signal.SIGKILL
-
-
-def wait_for_the_server(url: str) -> None:
-    """PostgreSQL finishes or undoes what a dead client had asked for; wait until it has."""
-    if url.startswith("sqlite"):
-        return
-    query = (
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-        " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-    )
-    with psycopg.connect(url, autocommit=True) as connection:
-        deadline = time.monotonic() + 120
-        while connection.execute(query).fetchone() != (0,):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
 
 
 def test_killed_at_each_point_of_a_call(ledger_url: str, processes: ForkServerContext) -> None:

@@ -10,11 +10,11 @@ from playwright.sync_api import expect
 import sealbook
 from tests.support.browser import NARROW, WIDE, Open
 from tests.support.console_books import MARKUP, OTHER, write_lively_book
-from tests.support.ledger import accept
+from tests.support.ledger import accept, run_id
 
 PAGES = (
-    "/runs", "/backfills", "/backfills/old", "/lanes", "/leases", "/pauses", "/budget", "/cuts", "/contracts",
-    "/audit", "/alerts", "/login", "/nowhere",
+    "/runs", f"/runs/{run_id(1)}", "/backfills", "/backfills/old", "/lanes", "/leases", "/pauses", "/budget",
+    "/cuts", "/contracts", "/audit", "/alerts", "/login", "/nowhere",
 )  # fmt: skip
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
@@ -15,17 +15,15 @@ from starlette.testclient import TestClient
 
 import sealbook
 from sealbook.config.console import ConsoleSettings, ProxySettings
-from sealbook.console.access import check_address, guard_of
-from sealbook.console.app import create_app
-from sealbook.console.console import Console
+from sealbook.console.access import check_address
 from sealbook.console.security.guard import HEADERS
 from sealbook.console.security.local import LocalToken
 from sealbook.console.security.people import Person, Role
 from sealbook.console.security.proxies import ProxyIdentity
 from sealbook.console.security.token_identity import TokenIdentity
 from sealbook.console.security.tokens import TokenFile
-from sealbook.console.serving import bound_socket, make_server
 from sealbook.errors import ConfigError, Forbidden, InvalidInput, NotFound
+from tests.support.browser import served
 from tests.support.console import ANN, HOST, ORIGIN, VIC, asking, console_of
 from tests.support.demo_books import write_demo_book
 
@@ -348,33 +346,13 @@ def test_who_may_only_look_gets_no_book_to_act_on(folder: Path) -> None:
         console_of(client).book_to_act_on(ANN)
 
 
-def answering(folder: Path) -> _Answering:
-    return _Answering(folder)
-
-
-class _Answering:
-    """A console on a socket, for what no client would send."""
-
-    def __init__(self, folder: Path) -> None:
-        self._book = sealbook.open(folder, read_only=True)
-        self._socket = bound_socket("127.0.0.1", 0)
-        self._port = self._socket.getsockname()[1]
-        self._local = LocalToken(ANN, self._port)
-        guard = guard_of("127.0.0.1", self._port, self._book.settings.console, (self._local,))
-        self._ready = threading.Event()
-        self._server = make_server(create_app(Console(self._book), guard), self._ready.set)
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]})
-
-    def __enter__(self) -> tuple[int, str]:
-        self._thread.start()
-        assert self._ready.wait(20)
-        return self._port, self._local.token
-
-    def __exit__(self, *_raised: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-        self._socket.close()
-        self._book.close()
+@contextmanager
+def answering(folder: Path) -> Iterator[tuple[int, str]]:
+    """Answer on a socket, for what no client would send; yield the port and the token of the owner."""
+    with served(folder) as (address, _):
+        found = urlsplit(address)
+        assert found.port is not None
+        yield found.port, found.query.removeprefix("token=")
 
 
 def raw_answer(port: int, text: str) -> str:

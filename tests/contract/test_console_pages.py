@@ -17,11 +17,14 @@ from starlette.testclient import TestClient
 import sealbook
 from tests.support.cli import run
 from tests.support.console import VIC, asking, console_of
-from tests.support.console_books import MARKUP, write_lively_book
+from tests.support.console_books import GOOD, MARKUP, write_lively_book
+from tests.support.ledger import run_id
 
+RUN = run_id(1)
 PAGES = {
     "/": "/?query=campaign_daily&since=2026-01-01&step=week&rows=10&cell=missing",
     "/runs": "/runs?status=FAILED",
+    "/runs/{run_id:path}": f"/runs/{RUN}?type=PartitionJudged&limit=1",
     "/backfills": "/backfills",
     "/backfills/{name}": "/backfills/old",
     "/lanes": "/lanes?source=demo&customer=1001",
@@ -94,7 +97,7 @@ def settled(content: Any) -> Any:
 
 def test_the_book_has_something_for_the_pages_to_show(client: TestClient) -> None:
     filled = {path for path in PAGES if "{" not in path and client.get(beside(path)).json()}
-    assert filled == {*PAGES} - {"/backfills/{name}", "/leases", "/sql"}
+    assert filled == {path for path in PAGES if "{" not in path} - {"/leases", "/sql"}
 
 
 @pytest.mark.parametrize("address", PAGES.values())
@@ -108,7 +111,9 @@ def test_texts_that_come_from_data_stay_texts(client: TestClient, address: str) 
         assert MARKUP in unescape(text)
 
 
-@pytest.mark.parametrize("address", ["/runs", "/backfills", "/backfills/old", "/pauses", "/cuts", "/audit"])
+@pytest.mark.parametrize(
+    "address", ["/runs", f"/runs/{RUN}", "/backfills", "/backfills/old", "/pauses", "/cuts", "/audit"]
+)
 def test_these_pages_do_show_what_somebody_wrote(client: TestClient, address: str) -> None:
     assert MARKUP in unescape(client.get(address).text)
 
@@ -122,6 +127,19 @@ def test_a_filter_that_is_nonsense_is_refused_as_text(client: TestClient, path: 
     assert answer.status_code in (200, 400)
     assert "<script>alert" not in answer.text
     assert "<img" not in answer.text
+
+
+def test_a_run_leads_to_its_partitions(client: TestClient) -> None:
+    text = client.get(f"/runs/{RUN}").text
+    assert f'<a href="/partitions/{GOOD}">{GOOD}</a>' in text
+    assert f'href="/runs/{RUN}"' in client.get("/runs").text
+
+
+def test_events_of_a_run_go_on_by_number(client: TestClient) -> None:
+    every = client.get(f"/runs/{RUN}.json").json()
+    [second] = client.get(f"/runs/{RUN}.json?limit=1&after={every[0]['runSeq']}").json()
+    assert second == every[1]
+    assert f"after={second['runSeq']}" in client.get(f"/runs/{RUN}?limit=1&after=1").text
 
 
 def test_pages_go_on_by_key(client: TestClient) -> None:

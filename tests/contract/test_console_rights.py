@@ -19,11 +19,11 @@ from sealbook.ledger.roles import RIGHTS, url_in_role
 from tests.support.console import VIC, asking
 from tests.support.console_books import GOOD, write_lively_book
 from tests.support.demo_books import write_demo_book
-from tests.support.ledger import PostgresqlServer
+from tests.support.ledger import PostgresqlServer, run_id
 
 PAGES = (
-    "/runs", "/backfills", "/backfills/old", "/lanes", "/leases", "/pauses", "/budget", "/cuts", "/contracts",
-    "/audit", "/alerts", "/metrics", "/healthz",
+    "/runs", f"/runs/{run_id(1)}", "/backfills", "/backfills/old", "/lanes", "/leases", "/pauses", "/budget",
+    "/cuts", "/contracts", "/audit", "/alerts", "/metrics", "/healthz",
 )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ import signal
 import socket
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -35,6 +34,7 @@ from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db import connecting, engine
 from sealbook.model import PartitionKey, RunEvent, Status
 from sealbook.stopping import Stopped, stoppable
+from tests.support.killing import wait_until
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 
 
@@ -49,14 +49,6 @@ def execute(url: str, statement: str, *parameters: object) -> list[tuple[Any, ..
     with psycopg.connect(url, autocommit=True) as connection:
         cursor = connection.execute(statement.encode(), parameters)
         return cursor.fetchall() if cursor.description else []
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    """Wait for something that another process is about to do."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 def others(url: str, where: str = "true") -> int:

@@ -46,9 +46,9 @@ def wait_for_the_server(url: str) -> None:
             time.sleep(0.01)
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
+def wait_until(holds: Callable[[], object]) -> None:
     """Ask again and again until something is so."""
     deadline = time.monotonic() + 120
     while not holds():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.01)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,15 +11,12 @@ import typer
 
 from sealbook.cli.groups import DefaultGroup
 from sealbook.cli.invocation import open_book
-from sealbook.cli.options import FormatOption
+from sealbook.cli.options import FormatOption, LimitOption
 from sealbook.cli.output import Format, message, show_json
 from sealbook.cli.retire import RETIRE_EXAMPLES, retire
-from sealbook.errors import NotFound
 from sealbook.model.words import counted
 
 if TYPE_CHECKING:
-    from sealbook.book import Book
-    from sealbook.ledger.events import RunStore
     from sealbook.model import RunEvent
 
 app = typer.Typer(
@@ -48,21 +45,30 @@ def show(
     types: Annotated[
         list[str] | None, typer.Option("--type", metavar="NAME", help="Only this type; may be given again.")
     ] = None,
+    after: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Go on behind this number, the last of the page before.")
+    ] = 0,
+    limit: LimitOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show the events of a run, in the order of their numbers.
 
     With --follow and --format json, each line is one event.
     """
+    from sealbook.views.events import archived_events, events_of_run
+
     with open_book(ctx) as book:
-        store = book.ledger.run_store
-        archived = _archived(book, run_id)
-        if not archived and not store.fetch_events(run_id, limit=1):
-            if not follow:
-                raise NotFound(f"there is no run {run_id}", remedy="`sealbook runs` lists the runs.")
-            message(f"There is no event of run {run_id} yet; Ctrl-C ends the wait.")
-        events = chain(archived, store.follow_run(run_id) if follow else _all(store, run_id))
-        wanted = (event for event in events if not types or event.event_type in types)
+        store, archive = book.ledger.reader.run_store, book.settings.retention.archive
+        if follow:
+            if not store.fetch_events(run_id, limit=1):
+                message(f"There is no event of run {run_id} yet; Ctrl-C ends the wait.")
+            older = (each for each in archived_events(store, archive, run_id) if (each.run_seq or 0) > after)
+            events = chain(older, store.follow_run(run_id, after))
+            wanted: Iterator[RunEvent] = islice(
+                (each for each in events if not types or each.event_type in types), limit
+            )
+        else:
+            wanted = events_of_run(store, archive, run_id, types=types or (), after=after, limit=limit)
         if form is Format.TABLE:
             found = False
             for event in wanted:
@@ -97,24 +103,6 @@ def export(
 
 
 app.command(epilog=RETIRE_EXAMPLES)(retire)
-
-
-def _archived(book: Book, run_id: str) -> list[RunEvent]:
-    """Return what the archive has of a run, in the order of numbers."""
-    retirements = book.ledger.run_store.retirements(run_id)
-    if not retirements:
-        return []
-    from sealbook.status.archive import RunArchive, Span
-
-    archive = RunArchive(book.settings.retention.archive)
-    return [event for each in retirements for event in archive.events(Span.of(each))]
-
-
-def _all(store: RunStore, run_id: str) -> Iterator[RunEvent]:
-    after = 0
-    while page := store.fetch_events(run_id, after):
-        yield from page
-        after = page[-1].run_seq or after
 
 
 def _line(event: RunEvent) -> str:

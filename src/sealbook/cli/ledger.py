@@ -111,10 +111,13 @@ def copy(
     Stop whatever works on the book first. A copy that was stopped goes on when it is asked for again.
     The book goes on there once `ledger` in sealbook.yaml names it.
     """
+    from sealbook.cli.progress import tables_progress
     from sealbook.cli.table import Column
     from sealbook.ledger.copying import CopiedTable, copy_ledger
 
-    copied = copy_ledger(load_settings(ctx).ledger, to)
+    source = load_settings(ctx).ledger
+    with tables_progress("Copying") as on_rows:
+        copied = copy_ledger(source, to, on_rows)
     columns: list[Column[CopiedTable]] = [
         Column("table", lambda each: each.table),
         Column("rows", lambda each: each.rows, number=True),

@@ -62,6 +62,14 @@ def events_progress(description: str, total: int) -> Iterator[Callable[[int], No
         yield lambda done: progress.update(task, completed=done)
 
 
+@contextmanager
+def tables_progress(description: str) -> Iterator[Callable[[str, int], None]]:
+    """Show in the same way how many rows are done of nobody knows how many; tell it table and rows."""
+    with _progress("rows, now {task.fields[table]}") as progress:
+        task = progress.add_task(description, total=None, table="counting")
+        yield lambda table, rows: progress.update(task, advance=rows, table=table)
+
+
 def _tracker(progress: Progress, description: str, total: int) -> Tracker:
     width = max(map(len, _DESCRIPTIONS.values()))
     return Tracker(progress, progress.add_task(f"{description:<{width}}", total=total, details="0 rows"))

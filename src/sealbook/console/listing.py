@@ -16,6 +16,11 @@ PAGE = 50
 MOST = 1_000
 
 
+def partition_of(row: Row) -> str:
+    """Return the key of a row that begins with the fields of one."""
+    return "/".join(str(row[name]) for name in ("source", "customer_id", "query_name", "logical_date"))
+
+
 class Column(NamedTuple):
     """A column: its title, what it shows of a row, and how: as text, code, time, number, badge, key …"""
 
@@ -62,6 +67,8 @@ class Listing:
     key: str | None = None
     nothing: str = "There is none."
     about: str = ""
+    cursor: str = "before"
+    """The filter of the address, and the option of the command, that goes on behind a row."""
 
     def limit(self, ask: Ask) -> int:
         """Return how many rows a page has."""
@@ -69,11 +76,11 @@ class Listing:
 
     def before(self, ask: Ask) -> int | None:
         """Return the number behind which the page goes on."""
-        text = ask.one("before")
+        text = ask.one(self.cursor)
         if text is None:
             return None
         if not text.isascii() or not text.isdigit() or not 0 < int(text[:20]) < 2**63:
-            raise InvalidInput.of("before", text, "the number of the last one of the page before")
+            raise InvalidInput.of(self.cursor, text, "the number of the last one of the page before")
         return int(text)
 
     def answer(self, ask: Ask, rows: Sequence[Row], **more: Any) -> Answer:
@@ -98,6 +105,6 @@ class Listing:
             else:
                 words += [word for value in given[each.name] for word in (each.option, value)]
         if self.key is not None:
-            before = ask.one("before")
-            words += ["--limit", str(self.limit(ask)), *(["--before", before] if before else [])]
+            behind = ask.one(self.cursor)
+            words += ["--limit", str(self.limit(ask)), *([f"--{self.cursor}", behind] if behind else [])]
         return shlex.join(words)

@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
@@ -73,6 +73,7 @@ def environment() -> Environment:
         duration=shown_duration,
         number=shown_number,
         key_path=key_path,
+        run_path=run_path,
         looks=looks,
     )
     made.globals.update(address=address, static=static, counted=counted)
@@ -96,6 +97,11 @@ def static(name: str) -> str:
 def key_path(key: PartitionKey | str) -> str:
     """Return the address of a partition's page."""
     return f"/partitions/{key}"
+
+
+def run_path(run_id: str) -> str:
+    """Return the address of a run's page; other engines name theirs as they like."""
+    return f"/runs/{quote(run_id, safe='')}"
 
 
 _LOOKS = {

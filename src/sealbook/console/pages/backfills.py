@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sealbook.console.answers import Answer
-from sealbook.console.listing import Column, Listing
+from sealbook.console.listing import Column, Listing, partition_of
 from sealbook.console.page import Ask, page
 from sealbook.views.backfills import backfill_in_full, backfill_rows
 
@@ -31,7 +31,7 @@ _FAILED = Listing(
     "What has failed",
     "sealbook backfill show",
     [
-        Column("Partition", lambda row: _key(row), "key"),
+        Column("Partition", partition_of, "key"),
         Column("Tries", "tries", "number"),
         Column("Next try (UTC)", "next_at", "time"),
         Column("Stopped", "stop"),
@@ -39,11 +39,6 @@ _FAILED = Listing(
     ],
     nothing="Nothing of it has failed.",
 )
-
-
-def _key(row: object) -> str:
-    assert isinstance(row, dict)  # as `FailedRow.to_dict` has it
-    return f"{row['source']}/{row['customer_id']}/{row['query_name']}/{row['logical_date']}"
 
 
 def _gather(ask: Ask) -> Answer:

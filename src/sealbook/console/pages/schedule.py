@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from sealbook.console.answers import Answer
-from sealbook.console.listing import PARTITIONS, Column, Filter, Listing, Row
+from sealbook.console.listing import PARTITIONS, Column, Filter, Listing, partition_of
 from sealbook.console.page import Ask, page
 from sealbook.model.work import Lane
 from sealbook.views.schedule import budget_lines, lane_rows, lease_rows, pause_rows
 
 _SOON = 10
 """What control keeps has no position in the log: these pages are looked at again after so many seconds."""
-
-
-def _key(row: Row) -> str:
-    return f"{row['source']}/{row['customer_id']}/{row['query_name']}/{row['logical_date']}"
 
 
 _LANES = Listing(
@@ -35,7 +31,7 @@ _LEASES = Listing(
     "sealbook control leases",
     [
         Column("Holder", "holder", "code"),
-        Column("Partition", _key, "key"),
+        Column("Partition", partition_of, "key"),
         Column("Lane", "lane"),
         Column("Work", "kind"),
         Column("For", "held_seconds", "duration"),
