@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from sealbook.config import load_settings
+from sealbook.config.console import MASK
 from sealbook.console.access import guard_of, is_loopback
 from sealbook.console.rendering import address, looks, shown_duration, shown_number, shown_time
-from sealbook.console.rows_shown import MASK, RowsShown
+from sealbook.console.rows_shown import RowsShown
 from tests.support.books import SETTINGS, refused, write_book
 
 
