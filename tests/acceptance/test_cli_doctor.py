@@ -388,7 +388,7 @@ def test_a_ledger_on_postgresql(
     [found] = [each for each in ran.json if each["part"] == "ledger"]
     assert found["level"] == "ok"
     assert found["text"].startswith("PostgreSQL ")
-    assert " s apart, user postgres: consumer, extractor, loader, validator, control" in found["text"]
+    assert " s apart, user postgres: consumer, viewer, extractor, loader, validator, control" in found["text"]
 
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(f"REVOKE EXECUTE ON FUNCTION run_event_append FROM {prefix}loader".encode())

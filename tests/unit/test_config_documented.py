@@ -30,6 +30,7 @@ PLACES: dict[type[msgspec.Struct], str] = {
     control.RetriesSection: "control.retries",
     control.ControlSourceSection: "control.sources.NAME",
     console.ConsoleSection: "console",
+    console.SqlSection: "console.sql",
     console.ProxySection: "console.proxy",
     console.LedgerRolesSection: "console.ledger_roles",
     catalogue.CatalogueFile: "catalogue",

@@ -145,7 +145,7 @@ def sheet_of(ledger: LedgerReader, expectations: Expectations, selection: Select
         return Sheet(now, None, ())
     running = runs_of(ledger, now).partitions(ledger)
     assets, accounts = expectations.universe.assets, expectations.universe.accounts
-    found = reader.standings(expectations, selection, *days, running=running)
+    found = reader.cells(expectations, selection, *days, running=running, as_codes=True)
     expected = (
         each
         for each in found

@@ -109,28 +109,16 @@ class StatusReader:
         last: date,
         *,
         running: Collection[PartitionKey] = (),
+        as_codes: bool = False,
     ) -> list[DayCells]:
         """Return the letter of a cell for each day of a span, for each series that is chosen.
 
-        They are in the order of keys. `running` are partitions that a run is at work on just now.
+        They are in the order of keys. `running` are partitions that a run is at work on just now. Codes of
+        standings say more than the letters of cells.
         """
         with self._database.read() as connection:
             asked = ask_for(connection, self._name, expectations, selection)
-            return cells_of(connection, asked, first, last, running, LETTERS)
-
-    def standings(
-        self,
-        expectations: Expectations,
-        selection: Selection,
-        first: date,
-        last: date,
-        *,
-        running: Collection[PartitionKey] = (),
-    ) -> list[DayCells]:
-        """Return the same by the codes of standings, which say more than the letters of cells."""
-        with self._database.read() as connection:
-            asked = ask_for(connection, self._name, expectations, selection)
-            return cells_of(connection, asked, first, last, running, CODES)
+            return cells_of(connection, asked, first, last, running, CODES if as_codes else LETTERS)
 
     def worst(self, expectations: Expectations, selection: Selection, rows: int) -> Ranked | None:
         """Return the customers of each query that have most of the worst cells; None if none is expected."""
