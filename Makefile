@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
+SCALE ?= small
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,9 +67,9 @@ test: setup lint types imports pytest ## all of the above: what CI runs
 soak: setup ## stop every command at many moments; kill loops, and let them live; stage with two pyarrows; an hour
 	$(BIN)/pytest -v tests/soak
 
-bench: setup ## measure against peers; prints ratios
+bench: setup ## measure against peers, and write docs/figures.md; an hour; longer with SCALE=full
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench --scale $(SCALE); ended=$$?; $(BIN)/python -m bench.page && exit $$ended
 
 clean: ## remove .venv and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist

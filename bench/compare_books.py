@@ -1,7 +1,7 @@
 """Large books against a small one: what a command about one customer, or with nothing to do, takes in each.
 
-The commands run as a user types them. BOOK_PARTITIONS says how large the large ones are, as a list: the
-default takes a minute to make, `1000,100000,1000000` forty minutes and 40 GB of disk.
+The commands run as a user types them. BOOK_PARTITIONS says how large the large ones are, as a list:
+20,000 take a minute to make, a million forty minutes and 40 GB of disk.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ from pathlib import Path
 
 from bench.book_load import CUSTOMER, DAY, QUERY, enlarge, small_book
 from bench.harness import Result, duration, megabytes, peak_memory, seconds
+from bench.scale import sized
 from sealbook.model import RunId
 from tests.support.ledger import postgresql_server
 
-SIZES = [int(size) for size in os.environ.get("BOOK_PARTITIONS", "1000,5000,20000").split(",")]
-_ROUNDS = 3
+SIZES = [
+    int(size)
+    for size in os.environ.get("BOOK_PARTITIONS", sized(small="5000", full="1000,5000,20000")).split(",")
+]
+_ROUNDS = sized(small=2, full=3)
 _KEY = f"demo/{CUSTOMER}/{QUERY}/{DAY}"
 _QUICK = (
     f"state inspect {_KEY}",

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import psycopg
 import pyarrow as pa
 
+from bench.consumer_load import CHANGED, PARTITIONS, VERSIONS, fill
 from bench.harness import Result, duration, medians
 from sealbook.book import Book
+from sealbook.ledger import migrate, open_ledger
 from sealbook.model.column_types import ColumnType
 from sealbook.model.contract import Column, Contract
+from sealbook.model.published_changes import ChangeToken
 from sealbook.model.run_diff import RunDiff
 from sealbook.model.selection import Selection
-from tests.support.ledger import accept
+from tests.support.ledger import accept, postgresql_server
 from tests.support.published import QUERY, key, open_book, write_table
 
 ROUNDS = 7
@@ -30,6 +37,10 @@ _TYPES = {
     "cost": ColumnType.DOUBLE,
     "impressions": ColumnType.BIGINT,
 }
+_BARE = (
+    "SELECT source, customer_id, query_name, logical_date, run_id, {column} FROM pointer"
+    " WHERE {column} > {version} AND source = 'demo' AND query_name = 'campaign_daily'"
+)
 _JOIN = """
 SELECT count(*) FILTER (b.id IS NULL), count(*) FILTER (a.id IS NULL),
     count(*) FILTER (a.id IS NOT NULL AND b.id IS NOT NULL AND (
@@ -43,8 +54,44 @@ FROM read_parquet('{before}') AS a FULL OUTER JOIN read_parquet('{after}') AS b 
 
 def run() -> list[Result]:
     """Measure each thing that consumers ask."""
-    with tempfile.TemporaryDirectory() as folder:
-        return [*_diff(Path(folder))]
+    with tempfile.TemporaryDirectory() as folder, postgresql_server(Path(folder) / "pg") as server:
+        return [
+            *_diff(Path(folder)),
+            *_changes("SQLite", f"sqlite:///{folder}/changes.db"),
+            *_changes("PostgreSQL", server.create_database()),
+        ]
+
+
+def _changes(name: str, url: str) -> Iterator[Result]:
+    """A hundred partitions that were replaced, of a million."""
+    migrate(url)
+    with open_ledger(url) as ledger, closing(_bare_connection(url)) as connection:
+        fill(ledger)
+        before, pointers = ChangeToken(VERSIONS), ledger.reader.pointers
+        following = Selection(source="demo", queries=QUERY)
+
+        def ours() -> int:
+            return len(pointers.changes(following, before).items)
+
+        def bare() -> int:
+            ended = connection.execute(_BARE.format(column="valid_to", version=VERSIONS)).fetchall()
+            begun = connection.execute(_BARE.format(column="valid_from", version=VERSIONS)).fetchall()
+            connection.rollback()
+            assert len(ended) == len(begun)
+            return len(begun)
+
+        assert ours() == bare() == CHANGED
+        mine, peer = medians(100, ours, bare)
+    detail = f"{mine * 1000:,.2f} ms, bare selects {peer * 1000:,.2f} ms"
+    what = f"changes of {CHANGED} among {PARTITIONS:,} partitions, {name}"
+    yield duration(what, mine, peer, at_most=3, detail=detail)
+
+
+def _bare_connection(url: str) -> Any:
+    """Connect by the driver alone."""
+    if url.startswith("sqlite"):
+        return sqlite3.connect(url.removeprefix("sqlite:///"))
+    return psycopg.connect(url)
 
 
 def _diff(folder: Path) -> Iterator[Result]:

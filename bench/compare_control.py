@@ -1,4 +1,4 @@
-"""The control plane on a virtual clock: two million partitions to completion, held against its own rules.
+"""The control plane: a year of many customers on a virtual clock; claims and plans beside bare SQL, Dagster.
 
 CONTROL_CUSTOMERS says how many customers, of five queries and 400 days each.
 """
@@ -11,13 +11,14 @@ from datetime import UTC, datetime, timedelta
 
 from bench import control_load
 from bench.harness import Result, seconds_of
+from bench.scale import sized
 from sealbook.control.forecast import Forecast, LaneForecast
 from sealbook.control.scenario import Missing, Rates, Scenario, Series
 from sealbook.control.simulation import simulate
 from sealbook.model.universe import AssetName
 from sealbook.model.work import Lane
 
-CUSTOMERS = int(os.environ.get("CONTROL_CUSTOMERS", "1000"))
+CUSTOMERS = int(os.environ.get("CONTROL_CUSTOMERS", sized(small="200", full="1000")))
 QUERIES = 5
 BACKLOG, COMING = 360, 40
 """Days that are over when the simulation begins, and days that end in the course of it."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 from bench.event_load import DATA, highest_lag, sealed, seconds_of_writers
 from bench.event_peers import BareDriver, DagsterInstance, Row, bare_driver, ready_rows
-from bench.harness import Result, seconds, seconds_of, speed
+from bench.harness import BUSY, Result, seconds, seconds_of, speed
+from bench.scale import sized
 from sealbook.clock import utc_now
 from sealbook.ledger import migrate, open_ledger
 from sealbook.model.events import RunEvent
@@ -18,13 +20,17 @@ from tests.support.runs import new_run_id
 
 T = TypeVar("T")
 
-ROUNDS = 5
+ROUNDS = sized(small=3, full=5)
 SINGLES = 1_000
 BATCH = 1_000
 BATCHES = 10
 WRITERS = 8
 RUN_EVENTS = 100_000
-DUPLICATES = 1_000_000
+_ROUND_TRIPS = (
+    "On PostgreSQL an append is three statements and a commit, the driver's is one round trip to the server:"
+    " on a busy machine each has to wait for a core."
+)
+DUPLICATES = sized(small=200_000, full=1_000_000)
 
 
 def run() -> list[Result]:
@@ -56,7 +62,7 @@ def _against_driver(name: str, ours: str, bare: str) -> list[Result]:
             _each(_as_rows(driver, singles), lambda rows: driver.insert_one(rows[0])),
         )
         what = f"append one event, {name}, against its driver"
-        results.append(speed(what, *one, at_least=0.35, detail=_rate(SINGLES, one[0])))
+        results.append(speed(what, *one, at_least=0.35, detail=_rate(SINGLES, one[0]), why=_ROUND_TRIPS))
         batches = _batches(BATCHES, BATCH)
         many = seconds(
             ROUNDS,
@@ -111,16 +117,25 @@ def _projecting(url: str) -> list[Result]:
         ledger.run_store.append_event(RunEvent.new(run_id, "RunStarted"))
         for kind in ("StepStarted", "StepCompleted"):
             ledger.run_store.append_events(RunEvent.new(run_id, kind, f"step {n}") for n in range(steps))
+        began = time.process_time()
         caught_up = seconds_of(projector.catch_up)
+        caught_up_cpu, began = time.process_time() - began, time.process_time()
         rebuilt = seconds_of(projector.rebuild)
+        rebuilt_cpu = time.process_time() - began
     long = f"a run of {RUN_EVENTS:,} events and {steps:,} steps"
     return [
         Result("project a log, SQLite", rate, "events/s", ">= 20,000", rate >= 20_000),
-        Result(f"catch up with {long}", caught_up, "s", "< 30", caught_up < 30),
-        Result(
-            f"rebuild with {long}", rebuilt, "s", "< 30", rebuilt < 30, f"{2 * RUN_EVENTS:,} events in all"
+        _within_30(f"catch up with {long}", caught_up, f"{caught_up_cpu:.1f} s of processor time"),
+        _within_30(
+            f"rebuild with {long}",
+            rebuilt,
+            f"{2 * RUN_EVENTS:,} events in all; {rebuilt_cpu:.1f} s of processor time",
         ),
     ]
+
+
+def _within_30(name: str, taken: float, detail: str) -> Result:
+    return Result(name, taken, "s", "< 30", taken < 30, detail, BUSY)
 
 
 def _lag(name: str, url: str) -> Result:

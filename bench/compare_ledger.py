@@ -16,6 +16,7 @@ import psycopg
 from sqlalchemy import make_url
 
 from bench.harness import Result, duration, megabytes, peak_memory, seconds, speed
+from bench.scale import sized
 from sealbook.clock import utc_now
 from sealbook.ledger import open_ledger
 from sealbook.ledger.db.tables import KEY
@@ -27,8 +28,10 @@ from tests.support.runs import new_run_id
 
 BATCH = 1_000
 BATCHES = 10
-CUSTOMERS = 1_000
+CUSTOMERS = sized(small=200, full=1_000)
 DAYS = 1_000
+STATES = CUSTOMERS * DAYS
+_ONE_CUSTOMER = "1000000100"
 CHECKS = tuple(Check(name, passed=True) for name in ("payload", "columns", "primary_key", "date_column"))
 
 Row = tuple[Any, ...]
@@ -90,27 +93,27 @@ def _reading(name: str, url: str) -> list[Result]:
         by_status = "SELECT status, count(*) FROM partition_state GROUP BY status"
 
         def filtered() -> list[Any]:
-            return list(ledger.states(source="google_ads", customer_id="1000000500"))
+            return list(ledger.states(source="google_ads", customer_id=_ONE_CUSTOMER))
 
         def bare() -> list[Row]:
-            rows: list[Row] = connection.cursor().execute(one_customer, ("1000000500",)).fetchall()
+            rows: list[Row] = connection.cursor().execute(one_customer, (_ONE_CUSTOMER,)).fetchall()
             return rows
 
         assert len(filtered()) == len(bare()) == DAYS
         read = seconds(10, filtered, bare)
         count = seconds(3, ledger.status_counts, lambda: connection.cursor().execute(by_status).fetchall())
     return [
-        duration(f"states of one customer in a million, {name}", *read, at_most=3),
-        duration(f"count by status over a million, {name}", *count, at_most=3),
+        duration(f"states of one customer in {STATES:,}, {name}", *read, at_most=3),
+        duration(f"count by status over {STATES:,}, {name}", *count, at_most=3),
     ]
 
 
 def _streaming(url: str) -> Result:
     peak = peak_memory(
         "from sealbook.ledger import open_ledger\n"
-        f"assert sum(1 for _ in open_ledger({url!r}).states()) >= {CUSTOMERS * DAYS}"
+        f"assert sum(1 for _ in open_ledger({url!r}).states()) >= {STATES}"
     )
-    return megabytes("peak memory while a million states stream", peak, at_most=150)
+    return megabytes(f"peak memory while {STATES:,} states stream", peak, at_most=150)
 
 
 def _starting(folder: Path) -> Result:
@@ -154,7 +157,7 @@ def _upsert(table: Any, url: str) -> str:
 
 
 def _fill(url: str, connection: Any) -> None:
-    """Put a million states there, the quick way; those of a customer as if judged in one call."""
+    """Put all states there, the quick way; those of a customer as if judged in one call."""
     first, run_id, begun = date(2024, 1, 1), new_run_id(), utc_now()
     days = [first + timedelta(days=number) for number in range(DAYS)]
     rows = (

@@ -1,4 +1,4 @@
-"""A million partitions as a book has them after a year: most are fine, some of everything else."""
+"""Partitions by the million as a book has them after a year: most are fine, some of everything else."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, insert
 
+from bench.scale import sized
 from sealbook.ledger import Ledger
 from sealbook.ledger.db.bulk import insert_rows
 from sealbook.ledger.events.projections import begin
@@ -25,7 +26,7 @@ from sealbook.model.freshness import Freshness
 from sealbook.model.staleness import CodeInForce
 from sealbook.model.universe import Account, Asset, AssetName, Universe, Upstream
 
-CUSTOMERS = 1_000
+CUSTOMERS = sized(small=250, full=1_000)
 DAYS = 250
 QUERIES = ("ad_group_daily", "campaign_daily", "device_daily", "summary_daily")
 FIRST = date(2025, 3, 1)

@@ -18,6 +18,7 @@ from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.load.loader import Loader
 from sealbook.load.results import LoadEnding
 from sealbook.model import PartitionKey, RunId, Verdict
+from sealbook.model.claims import Fences
 from sealbook.model.publication import Staged, SwapResult
 from sealbook.model.selection import Selection
 from sealbook.raw.layout import RunPaths
@@ -84,7 +85,7 @@ class Warehouse:
             )
         )
         self._swap = self.book.ledger.pointers.swap
-        self.book.ledger.pointers.swap = self._timed_swap  # type: ignore[method-assign, assignment]
+        self.book.ledger.pointers.swap = self._timed_swap  # type: ignore[method-assign]
         self._spark = raw.spark
 
     def __enter__(self) -> Self:
@@ -130,9 +131,9 @@ class Warehouse:
         published = self.book.ledger.pointers.published(Selection(queries=QUERY))
         return [f"{root}/{path}" for each in published for path in part_paths(each)]
 
-    def _timed_swap(self, staged: Iterable[Staged]) -> SwapResult:
+    def _timed_swap(self, staged: Iterable[Staged], under: Fences | None = None) -> SwapResult:
         started = perf_counter()
         try:
-            return self._swap(staged)
+            return self._swap(staged, under)
         finally:
             self.swapping += perf_counter() - started

@@ -104,6 +104,23 @@ def test_find_out_why(book: Path) -> None:
     assert REJECTED in shown
 
 
+def test_compare_runs(book: Path) -> None:
+    """The rejected run of a day is fetched again: there are two to compare."""
+    assert run_process("run", REJECTED, cwd=book).code in (1, 3)
+    stand_ins = {A_KEY: REJECTED, "--day 2026-01-01": "--day 2026-01-02"}
+    shown = follow("how-to/compare-runs.md", book, stand_ins=stand_ins)
+    assert "matched by" in shown
+    assert "with nothing to compare" in shown
+
+
+def test_follow_changes(book: Path) -> None:
+    shown = follow("how-to/follow-changes.md", book, stand_ins={A_KEY: GOOD})
+    assert f"{GOOD} published None {runs(book)[0]}" in shown
+    assert "3 changes. To go on" in shown
+    assert "reports" in shown
+    assert "0 holders have a run of it" in shown, "it has advanced to where nothing was published yet"
+
+
 def test_a_contract_of_your_own(book: Path) -> None:
     """The demo has one version: it is held against itself."""
     shown = follow("how-to/own-contract.md", book, stand_ins={"contract diff 1 2": "contract diff 1 1"})

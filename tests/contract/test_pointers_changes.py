@@ -42,7 +42,7 @@ def ledger(ledger_url: str, clock: Hands) -> Iterator[Ledger]:
 
 
 def changes(ledger: Ledger, since: datetime | Cut, selection: Selection = EVERYTHING) -> dict[str, int]:
-    found = ledger.reader.pointers.changes(selection, since)
+    found = ledger.reader.pointers.count_changes(selection, since)
     assert list(found) == list(Change)
     return {kind.value: count for kind, count in found.items() if count}
 
@@ -61,11 +61,11 @@ def test_every_kind_since_a_time_and_since_a_cut(ledger: Ledger, clock: Hands) -
     ledger.judge([accept(REPLACED, 2), accept(NEW, 2), accept(BACK, 2), reject(HIDDEN, 1, again="b")])
     load(ledger)
     ledger.judge([reject(DEMOTED, 1, again="c")])  # no load has come by: consumers have lost it all the same
-    expected = {"withdrawn": 2, "replaced": 1, "restored": 1, "first_published": 1}
+    expected = {"withdrawn": 2, "replaced": 1, "restored": 1, "published": 1}
     assert changes(ledger, before) == expected
     assert changes(ledger, ledger.reader.pointers.cut("before")) == expected
     late = Selection(since=NEW.logical_date)
-    assert changes(ledger, before, late) == {"restored": 1, "first_published": 1}
+    assert changes(ledger, before, late) == {"restored": 1, "published": 1}
     assert changes(ledger, clock.now) == {}, "what was withdrawn before is not withdrawn since"
     load(ledger)
     assert changes(ledger, before) == expected, "the load that ends the pointer changes nothing for readers"
@@ -90,7 +90,7 @@ def test_what_was_first_published_and_then_replaced_is_first_published(ledger: L
     for run in (1, 2):
         ledger.judge([accept(NEW, run)])
         load(ledger)
-    assert changes(ledger, before) == {"first_published": 1}
+    assert changes(ledger, before) == {"published": 1}
 
 
 def test_there_is_no_such_cut(ledger: Ledger) -> None:

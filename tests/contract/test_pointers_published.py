@@ -32,6 +32,7 @@ def test_a_read_gives_all_that_a_reader_needs(ledger: Ledger) -> None:
     assert seen(ledger) == {}
     load(ledger)
     record = staged(KEY, 1)
+    [loaded] = ledger.pointers.load_records()
     assert list(ledger.pointers.published(Selection(queries=KEY.query_name))) == [
         Published(
             *(KEY.source, KEY.customer_id, KEY.query_name, KEY.logical_date, run_id(1), "1"),
@@ -43,6 +44,7 @@ def test_a_read_gives_all_that_a_reader_needs(ledger: Ledger) -> None:
             format=FORMAT,
             copy=0,
             part_digests=None,
+            loaded_at=loaded.loaded_at,
             behind=False,
         )
     ]

@@ -128,3 +128,19 @@ def test_what_others_decide_gets_into_the_plan(url_as: UrlAs) -> None:
         assert load(loader).loaded == (KEY,)  # it was not staged yet, so the rollback hid the third
         control.rollback(KEY, run_id(3), actor="ann", reason="it is not")
         assert load(loader).loaded == load(loader).replaced == ()  # the pointer went back with it
+
+
+def test_a_consumer_keeps_its_token_and_forgets_nobody(url_as: UrlAs) -> None:
+    """R-CON-5: it follows changes and says how far it has come; only control takes others off the list."""
+    with open_ledger(url_as("consumer")) as ledger:
+        found = ledger.pointers.changes()
+        assert {each.key for each in found.items} == {KEY, OTHER}
+        kept = ledger.pointers.advance("reports", KEY.source, KEY.query_name, found.token)
+        assert ledger.pointers.advance("reports", KEY.source, KEY.query_name, "0").version < kept.version
+        assert {each.name for each in ledger.pointers.holders(KEY)} == {"now"}
+        with pytest.raises(Permanent, match="consumer"):
+            ledger.pointers.drop_consumer("reports")
+    with open_ledger(url_as("validator")) as ledger, pytest.raises(Permanent, match="consumer"):
+        ledger.pointers.advance("reports", KEY.source, KEY.query_name, "0")
+    with open_ledger(url_as("control")) as ledger:
+        assert ledger.pointers.drop_consumer("reports") == 1

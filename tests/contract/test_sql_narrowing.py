@@ -217,11 +217,11 @@ def test_all_answers_of_a_snapshot_are_of_one_instant(ledger: Ledger) -> None:
     """R-CON-1: whatever is published, replaced or rejected meanwhile, and whichever thread asks."""
     ledger.judge([accept(KEY)])
     load(ledger)
-    with ledger.pointers.snapshot() as reader, ThreadPoolExecutor(4) as threads:
-        before = list(reader.published())
+    with ledger.reader.snapshot() as reader, ThreadPoolExecutor(4) as threads:
+        before = list(reader.pointers.published())
         assert [each.key for each in before] == [KEY]
         ledger.judge([accept(KEY, 2), accept(OTHER, 2)])
         load(ledger)
-        asked = [threads.submit(lambda: list(reader.published())) for _ in range(8)]
+        asked = [threads.submit(lambda: list(reader.pointers.published())) for _ in range(8)]
         assert [each.result() for each in asked] == [before] * 8
     assert [each.run_id for each in ledger.pointers.published()] == [run_id(2)] * 2

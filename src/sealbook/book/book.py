@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sealbook.model import PartitionKey, RunId
     from sealbook.model.alerts import Alert
     from sealbook.model.claims import Lease
+    from sealbook.model.published_changes import Consumer
     from sealbook.model.work import Lane
     from sealbook.pipeline import Pipeline, RunOutcome, StageBatch
     from sealbook.validate.plan import ValidatePlan, Which
@@ -318,6 +319,12 @@ class Book(Readable):
             self.ledger.runs.end_runs([done.from_run_id])  # it may have waited to be loaded
             self.ledger.projector().catch_up()
         return done
+
+    def advance(self, consumer: str, query: str | Selection, token: str) -> Consumer:
+        """Keep in the ledger that a consumer has followed a query up to a token of its changes."""
+        chosen = Selection(queries=query) if isinstance(query, str) else query
+        self.check(chosen)
+        return self.ledger.pointers.advance(consumer, *self._followed(chosen), token)
 
     def catch_up(self) -> None:
         """Take the log into what runs and status are read from."""

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from sealbook.book.checks import check_raw
 from sealbook.book.statuses import StatusReads
-from sealbook.config import Settings, SourceSettings, check_selection, find_query
+from sealbook.config import Settings, check_selection, find_query
+from sealbook.errors import InvalidInput
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
-    from datetime import date
-
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from sealbook.book.snapshot import CoverageAsked, FrameAsked, PartitionsAsked, Snapshot, TableAsked
     from sealbook.ledger import LedgerReader
     from sealbook.model.alerts import Alert
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
+    from sealbook.model.published_changes import Changes
     from sealbook.model.run_diff import NotCompared, RunDiff
     from sealbook.raw import RawReader, SealedRun
-    from sealbook.read.plan import ReadPlan
     from sealbook.read.sandbox import Sandbox
     from sealbook.validate.infer import Proposal
     from sealbook.validate.trial import Bite
@@ -71,99 +70,114 @@ class Readable(StatusReads):
     def _knows(self, what: str, name: str) -> bool:
         return self._reads.knows(**{what: name})
 
+    def snapshot(self, *, cut: str | None = None, strict: bool = False) -> Snapshot:
+        """Return all that is published at this instant, or at a cut, to be read as often as is wanted.
+
+        Use it as a context manager, or close it: it holds a connection to the ledger. What was read stays,
+        DataFrames included. `strict` leaves out what is behind.
+        """
+        self.catch_up()
+        return self._snapshot(cut, strict=strict)
+
+    def _snapshot(self, cut: str | None, *, strict: bool) -> Snapshot:
+        from sealbook.book.snapshot import Snapshot
+
+        return Snapshot(self.settings, self._reads, lambda: self.spark, cut=cut, strict=strict)
+
     def read(
-        self,
-        query_name: str,
-        *,
-        spark: SparkSession | None = None,
-        source: str | None = None,
-        columns: Iterable[str] | None = None,
-        scan: str = "auto",
-        customers: str | Collection[str] | None = None,
-        since: date | str | None = None,
-        until: date | str | None = None,
-        runs: str | Collection[str] | None = None,
-        strict: bool = False,
-        cut: str | None = None,
+        self, query_name: str, *, strict: bool = False, cut: str | None = None, **asked: Unpack[FrameAsked]
     ) -> DataFrame:
         """Return what is published of a query as a Spark DataFrame, as of now or of a cut (R-CON-1).
 
-        `strict` leaves out what is behind; `cut` is a token; a `scan` is chosen by itself.
+        `strict` leaves out what is behind; `cut` is a token; the rest is that of `Snapshot.read`.
         """
-        from sealbook.read.frame import read_frame
-        from sealbook.spark.session import prepared
-
-        chosen = Selection(customers=customers, since=since, until=until, runs=runs)
-        plan = self._plan_read(query_name, source, chosen, columns, strict=strict, cut=cut)
-        session = self.spark if spark is None else prepared(spark, self.settings.spark)
-        return read_frame(session, self.settings.warehouse, plan, scan)
+        with self._snapshot(cut, strict=strict) as now:
+            return now.read(query_name, **asked)
 
     def table(
-        self,
-        query_name: str,
-        *,
-        source: str | None = None,
-        columns: Iterable[str] | None = None,
-        customers: str | Collection[str] | None = None,
-        since: date | str | None = None,
-        until: date | str | None = None,
-        runs: str | Collection[str] | None = None,
-        strict: bool = False,
-        cut: str | None = None,
+        self, query_name: str, *, strict: bool = False, cut: str | None = None, **asked: Unpack[TableAsked]
     ) -> pa.Table:
         """Return the same as an Arrow table, without Spark."""
-        from sealbook.read.table import read_table
-        from sealbook.warehouse.part_files import PartFiles
+        with self._snapshot(cut, strict=strict) as now:
+            return now.table(query_name, **asked)
 
-        chosen = Selection(customers=customers, since=since, until=until, runs=runs)
-        plan = self._plan_read(query_name, source, chosen, columns, strict=strict, cut=cut)
-        return read_table(PartFiles(self.settings.warehouse), plan)
-
-    def sql(self, text: str, *, strict: bool = False, cut: str | None = None) -> pa.Table:
+    def sql(
+        self, text: str, *, strict: bool = False, cut: str | None = None, lineage: bool = False
+    ) -> pa.Table:
         """Answer a question in SQL, in which every configured query is a table, without Spark."""
-        from sealbook.read.sql import run_sql
-        from sealbook.warehouse.part_files import PartFiles
-
-        files = PartFiles(self.settings.warehouse)
-        return run_sql(text, self._reads.pointers, self._recorded_sources(), files, strict=strict, cut=cut)
+        with self._snapshot(cut, strict=strict) as now:
+            return now.sql(text, lineage=lineage)
 
     def sql_within(self, text: str, sandbox: Sandbox) -> tuple[pa.Table, bool]:
         """Answer a question of somebody who may read what is published and nothing else.
 
         Return the first rows, and whether there are more. Forbidden if it reaches for anything else.
         """
-        from sealbook.read.sql import run_sandboxed
-        from sealbook.warehouse.part_files import PartFiles
-
-        files = PartFiles(self.settings.warehouse)
-        return run_sandboxed(text, self._reads.pointers, self._recorded_sources(), files, sandbox)
+        with self._snapshot(None, strict=False) as now:
+            return now.sql_within(text, sandbox)
 
     def coverage(
-        self,
-        query_name: str,
-        *,
-        source: str | None = None,
-        customers: str | Collection[str] | None = None,
-        since: date | str | None = None,
-        until: date | str | None = None,
-        strict: bool = False,
-        cut: str | None = None,
+        self, query_name: str, *, strict: bool = False, cut: str | None = None, **asked: Unpack[CoverageAsked]
     ) -> list[Coverage]:
         """Say of every partition of a query what a read gets of it, and why not more (R-CON-3).
 
         By default: all that are due, and others that the ledger knows. With `until`, days that are not due
         yet, too.
         """
-        from sealbook.model.universe import AssetName
-        from sealbook.status.coverage import coverage_of
+        with self.snapshot(cut=cut, strict=strict) as now:
+            return now.coverage(query_name, **asked)
 
-        self.catch_up()
+    def changes(
+        self,
+        query_name: str,
+        after: str | None = None,
+        *,
+        consumer: str | None = None,
+        limit: int | None = None,
+        source: str | None = None,
+        **asked: Unpack[PartitionsAsked],
+    ) -> Changes:
+        """Return each change of the run that consumers get of a query's partitions, in order (R-CON-5).
+
+        It is told what came after a token, which changes and snapshots have, or after a cut; else after what
+        a `consumer` has advanced to; else all that ever was. `token` of the answer is where the next follow.
+        """
         query = find_query(self.settings.sources, query_name, source)
-        chosen = Selection(
-            source=query.source, customers=customers, queries=query_name, since=since, until=until
-        )
-        asset = AssetName(query.source, query.name)
-        return list(coverage_of(self._reads, self.universe(), asset, chosen, strict=strict, cut=cut))
+        chosen = Selection(source=query.source, queries=query.name, **asked)
+        return self.changes_of(chosen, after, consumer=consumer, limit=limit)
+
+    def changes_of(
+        self,
+        selection: Selection,
+        after: str | None = None,
+        *,
+        consumer: str | None = None,
+        limit: int | None = None,
+    ) -> Changes:
+        """Do the same for whatever is chosen; for a consumer, that is one query."""
+        from sealbook.ledger.pointers.published import BEGINNING
+
+        pointers = self._reads.pointers
+        if after is None and consumer is not None:
+            kept = pointers.consumer(consumer, *self._followed(selection))
+            after = None if kept is None else kept.token
+        since = BEGINNING if after is None else pointers.token(after)
+        return pointers.changes(selection, since, limit)
+
+    def _followed(self, selection: Selection) -> tuple[str, str]:
+        """Return the one query that a selection names, of which a consumer keeps a token."""
+        names = [
+            (query.source, query.name)
+            for query in self.queries
+            if selection.queries is not None and selection.has_query(query.source, query.name)
+        ]
+        if len(names) != 1:
+            raise InvalidInput(
+                f"a consumer keeps a token for one query; {len(names)} are chosen",
+                field="query",
+                remedy="Name one query, and its source where several have it.",
+            )
+        return names[0]
 
     def diff(
         self,
@@ -227,29 +241,6 @@ class Readable(StatusReads):
         queries = (query for query in self.queries if (query.source, query.name) in names)
         taken = {version for query in queries for version in query.contracts}
         return next(str(number) for number in count(1) if str(number) not in taken)
-
-    def _recorded_sources(self) -> dict[str, SourceSettings]:
-        """Return the sources with the contracts by which accepted runs are read (R-WH-7)."""
-        as_recorded = self._reads.contracts.as_recorded
-        return {
-            name: replace(each, queries={query.name: as_recorded(query) for query in each.queries.values()})
-            for name, each in self.settings.sources.items()
-        }
-
-    def _plan_read(
-        self,
-        query_name: str,
-        source: str | None,
-        selection: Selection,
-        columns: Iterable[str] | None,
-        *,
-        strict: bool,
-        cut: str | None,
-    ) -> ReadPlan:
-        from sealbook.read.plan import plan_read
-
-        query = self._reads.contracts.as_recorded(find_query(self.settings.sources, query_name, source))
-        return plan_read(self._reads.pointers, query, selection, columns=columns, strict=strict, cut=cut)
 
     def __enter__(self) -> Self:
         return self

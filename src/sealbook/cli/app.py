@@ -27,6 +27,8 @@ MODULES = {
     "coverage": "sealbook.cli.coverage",
     "sql": "sealbook.cli.sql",
     "diff": "sealbook.cli.diff",
+    "changes": "sealbook.cli.changes",
+    "consumers": "sealbook.cli.consumers",
     "contract": "sealbook.cli.contract",
     "raw": "sealbook.cli.raw",
     "state": "sealbook.cli.state",

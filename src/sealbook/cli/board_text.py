@@ -33,7 +33,7 @@ _CHANGES = {
     Change.WITHDRAWN: ("withdrawn", "red"),
     Change.REPLACED: ("replaced", ""),
     Change.RESTORED: ("restored", "green"),
-    Change.FIRST_PUBLISHED: ("first published", "green"),
+    Change.PUBLISHED: ("first published", "green"),
 }
 _OPEN = {"ready": "", "waiting": "", "held": "cyan", "paused": "yellow", "stopped": "red"}
 _RUN_STYLES = {"COMPLETED": "green", "FAILED": "red", "CANCELLED": "red"}

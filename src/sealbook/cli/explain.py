@@ -9,7 +9,7 @@ import typer
 
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import FormatOption, KeyArgument
-from sealbook.cli.output import Format, show_object
+from sealbook.cli.output import Format, message, show, show_object
 from sealbook.errors import InvalidInput
 from sealbook.model.explanation import Reading
 from sealbook.model.words import counted
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from sealbook.model import PartitionKey
     from sealbook.model.explanation import Cause, Explanation, Finding, History, Problem, Way
+    from sealbook.model.published_changes import Holder
 
 app = typer.Typer()
 
@@ -27,6 +28,7 @@ _EXAMPLES = """
 [bold]Examples[/bold]
   sealbook explain google_ads/1234567890/campaign_daily/2026-01-01
   sealbook explain google_ads/123-456-7890/campaign_daily/2026-01-01 --format json
+  sealbook explain google_ads/1234567890/campaign_daily/2026-01-01 --consumers
   sealbook explain google_ads/1234567890/campaign_daily/2026-01-01 --full
 """
 
@@ -42,6 +44,9 @@ _HEADINGS = {
 def explain(
     ctx: typer.Context,
     key: KeyArgument,
+    consumers: Annotated[
+        bool, typer.Option("--consumers", help="Say who has which run of it: cuts, and consumers by name.")
+    ] = False,
     full: Annotated[
         bool,
         typer.Option(
@@ -57,17 +62,39 @@ def explain(
 
     It works for every partition, also for one that nobody ever touched.
     """
+    if full and consumers:
+        raise InvalidInput("--full and --consumers are two questions", remedy="Ask one after the other.")
     if full:
         _explain_in_full(ctx, key, attempt, form)
         return
     if attempt is not None:
         raise InvalidInput("a judgement is named", field="attempt", remedy="Give --full as well.")
     with open_book(ctx) as book:
+        if consumers:
+            _show_holders(book.ledger.pointers.holders(key), form)
+            return
         found = book.explain(key)
     if form is Format.JSON:
         show_object(found.to_dict())
     else:
         _print(found)
+
+
+def _show_holders(holders: Sequence[Holder], form: Format) -> None:
+    """Show who has a run of the partition, those first whose run was withdrawn since."""
+    from sealbook.cli.table import Column
+
+    columns: list[Column[Holder]] = [
+        Column("who", lambda each: each.holder),
+        Column("name", lambda each: each.name),
+        Column("run", lambda each: each.run_id),
+        Column("withdrawn since", lambda each: each.withdrawn, style=lambda _: "red"),
+    ]
+    show(sorted(holders, key=lambda each: each.withdrawn is None), columns, form)
+    withdrawn = sum(each.withdrawn is not None for each in holders)
+    who = f"{sum(each.holder == 'cut' for each in holders):,} of them cuts"
+    said = counted(len(holders), "holder", "has", "have")
+    message(f"{said} a run of it, {who}; of {withdrawn:,} that run was withdrawn since.")
 
 
 def _explain_in_full(ctx: typer.Context, key: PartitionKey, attempt: int | None, form: Format) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
 from typing import Self
@@ -37,6 +39,7 @@ class LedgerReader(StateReader):
     ) -> None:
         super().__init__(database)
         self._clock = clock or LedgerClock()
+        self._scope = scope
         self.statuses = StatusReader(database, self._clock, scope)
         self.schedule = ScheduleReader(database, self._clock)
         self.pointers = PointerReader(database)
@@ -44,6 +47,15 @@ class LedgerReader(StateReader):
         self.contracts = ContractReader(database)
         self.partition_log = PartitionLog(database)
         self.override_log = OverrideLog(database)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[LedgerReader]:
+        """Yield a reader all of whose answers are of one instant, for any number of them, by any thread.
+
+        That instant is the first question. It is closed with the block, and must not be closed by itself.
+        """
+        with self._database.snapshot() as at_one_instant:
+            yield LedgerReader(at_one_instant, self._clock, self._scope)
 
     def left_of(self, run_id: str) -> list[PartitionKey]:
         """Return the partitions that a run set out to do and that have not ended in it."""

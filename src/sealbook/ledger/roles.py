@@ -36,6 +36,7 @@ _READ = {
         "pointer",
         "load_record",
         "cut",
+        "consumer",
         "removal",
         "authority_change",
         "warehouse_version",
@@ -69,8 +70,11 @@ _APPEND = _READ | {
     "pause": ["SELECT", "INSERT", "DELETE"],
 }
 
+# A consumer may say how far it has come, and nothing else; for others, control may.
+_FOLLOW = {"consumer": ["SELECT", "INSERT", "UPDATE (version, token, advanced_at)"]}
+
 RIGHTS: dict[str, dict[str, list[str]]] = {
-    "consumer": _READ,
+    "consumer": _READ | _FOLLOW,
     "viewer": _READ | {"override_log": ["SELECT"]},
     "extractor": _APPEND,
     "loader": _APPEND
@@ -93,6 +97,7 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
     },
     "control": _APPEND
     | {
+        "consumer": [*_FOLLOW["consumer"], "DELETE"],
         "partition_state": ["SELECT", f"UPDATE ({', '.join(OVERRIDDEN)})"],
         "override_log": ["SELECT", "INSERT"],
         "rollback": ["SELECT", "INSERT"],

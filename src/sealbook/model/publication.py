@@ -286,6 +286,7 @@ class Published(NamedTuple):
     format: int
     copy: int
     part_digests: tuple[str, ...] | None
+    loaded_at: datetime
     behind: bool
     withdrawn: Withdrawal | None = None
     """Why the present does not read it any more; only a cut still does (R-WH-7)."""
@@ -342,7 +343,8 @@ class Change(StrEnum):
     REPLACED = "replaced"
     RESTORED = "restored"
     """It can be read again, after it could not."""
-    FIRST_PUBLISHED = "first_published"
+    PUBLISHED = "published"
+    """It can be read for the first time."""
 
 
 @dataclass(frozen=True, slots=True)

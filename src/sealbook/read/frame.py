@@ -20,7 +20,6 @@ from sealbook.errors import InvalidInput
 from sealbook.model.contract import Contract
 from sealbook.model.publication import Published
 from sealbook.read.plan import ReadPlan
-from sealbook.read.schema import KEY_TYPES
 from sealbook.read.source import (
     FORMAT,
     PLAN_OPTION,
@@ -121,8 +120,8 @@ def _version_frame(
     directory = F.regexp_replace("_metadata.file_path", "/[^/]*$", "")
     rows = rows.withColumn(_LOCATION, F.substring_index(directory, "/", -depth))
     keys = spark.createDataFrame(
-        [(each.location, *(getattr(each, name) for name in KEY_TYPES)) for each in partitions],
-        f"{_LOCATION} string, " + ", ".join(f"{name} {each}" for name, each in KEY_TYPES.items()),
+        [(each.location, *(getattr(each, name) for name in plan.added)) for each in partitions],
+        f"{_LOCATION} string, " + ", ".join(f"{name} {each}" for name, each in plan.added.items()),
     )
 
     called = plan.own_names.get(contract.schema_version, {})
@@ -130,7 +129,7 @@ def _version_frame(
     def column(name: str) -> Column:
         wanted = spark_schema(plan.schema)[name].dataType
         its_name = called.get(name, name)
-        known = its_name in own or name in KEY_TYPES
+        known = its_name in own or name in plan.added
         return (F.col(its_name) if known else F.lit(None)).cast(wanted).alias(name)
 
     return rows.join(F.broadcast(keys), on=_LOCATION, how="inner").select(*map(column, plan.schema))

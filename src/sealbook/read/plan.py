@@ -11,7 +11,17 @@ import pyarrow as pa
 from sealbook.model.contract import Contract, Query
 from sealbook.model.publication import Published
 from sealbook.model.selection import Selection
-from sealbook.read.schema import OwnNames, Schema, arrow_schema, contracts_of, own_names, reconcile
+from sealbook.read.schema import (
+    KEY_TYPES,
+    LINEAGE_TYPES,
+    OwnNames,
+    Schema,
+    arrow_schema,
+    contracts_of,
+    own_names,
+    reconcile,
+    with_lineage,
+)
 
 if TYPE_CHECKING:
     from sealbook.ledger.pointers import PublishedReader
@@ -30,6 +40,13 @@ class ReadPlan:
     contracts: tuple[Contract, ...]
     schema: Schema
     partitions: tuple[Published, ...]
+    lineage: bool = False
+    """Whether the schema has columns of lineage."""
+
+    @property
+    def added(self) -> Schema:
+        """The columns that no artifact has: what readers say of a partition and its run."""
+        return {**KEY_TYPES, **LINEAGE_TYPES} if self.lineage else KEY_TYPES
 
     @property
     def own_names(self) -> OwnNames:
@@ -51,15 +68,19 @@ def plan_read(
     columns: Iterable[str] | None = None,
     strict: bool = False,
     cut: str | None = None,
+    lineage: bool = False,
 ) -> ReadPlan:
     """Ask the ledger, in one statement, what a read of a query gets now or at a cut.
 
-    The columns are those of all versions of the query, whatever is read (R-CON-6).
+    The columns are those of all versions of the query, whatever is read (R-CON-6), and on request lineage.
     """
     chosen = replace(selection, source=(query.source,), queries=(query.name,))
     partitions = tuple(pointers.published(chosen, strict=strict, cut=cut))
     contracts = contracts_of(query, {each.schema_version for each in partitions})
-    return ReadPlan(query, tuple(contracts), reconcile(query, columns), partitions)
+    schema = reconcile(query, columns)
+    if lineage:
+        schema = with_lineage(query, schema)
+    return ReadPlan(query, tuple(contracts), schema, partitions, lineage)
 
 
 def in_blocks(partitions: Sequence[Published], most_bytes: int) -> Iterator[Sequence[Published]]:

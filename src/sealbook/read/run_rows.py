@@ -36,7 +36,7 @@ class RunPlace:
             return cls(key, run_id)
         record = stored.record
         files = (record.bytes, record.digest, record.location, record.parts)
-        said = (stored.format, stored.copy, stored.part_digests)
+        said = (stored.format, stored.copy, stored.part_digests, record.loaded_at)
         artifact = Published(*record[:6], record.record_count, *files, *said, behind=False)
         return cls(key, run_id, artifact)
 

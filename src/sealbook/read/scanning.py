@@ -19,8 +19,8 @@ import pyarrow.fs
 from sealbook.errors import SealbookError
 from sealbook.model.publication import Published
 from sealbook.read.plan import ReadPlan
-from sealbook.read.schema import KEY_TYPES, OwnNames, Schema, arrow_schema
-from sealbook.read.table import read_in_task
+from sealbook.read.schema import KEY_TYPES, Schema, arrow_schema
+from sealbook.read.table import BlockReader, read_in_task
 from sealbook.warehouse.checking import PartsCheck
 from sealbook.warehouse.layout import part_paths
 from sealbook.warehouse.part_files import PartFiles
@@ -56,15 +56,19 @@ class PlannedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has n
         """Return a scan of some columns, of what a filter lets through; how far ahead it reads is settled."""
         with self._told():
             plan = self._plan(filter)
-            if self._files.folder is None or plan.own_names:  # Arrow scans files by the names in them
+            # Arrow scans files by the names in them, and knows nothing of lineage.
+            if self._files.folder is None or plan.own_names or plan.lineage:
                 return self._ahead(plan, columns, filter)
             self._scanned.append(plan)
-            return _on_folder(self._files, plan, filter).scanner(columns=columns, filter=filter)
+            # A file is scanned once: Arrow would keep what it knows of each, which is more than small ones hold.
+            found = _on_folder(self._files, plan, filter)
+            return found.scanner(columns=columns, filter=filter, cache_metadata=False)
 
     def find_damage(self) -> None:
         """Read again, after a scan by Arrow broke off; Corrupt names the artifact that cannot be read."""
         for plan in self._scanned:
-            for _ in read_in_task(self._files, plan.schema, plan.own_names, plan.partitions):
+            reader = BlockReader(self._files, plan.schema, plan.own_names)
+            for _ in read_in_task(reader, plan.partitions):
                 pass
 
     def _ahead(
@@ -83,14 +87,12 @@ class PlannedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has n
         schema = {name: each for name, each in plan.schema.items() if name in needed}
         if not schema:  # the rows are only counted
             schema = {"run_id": KEY_TYPES["run_id"]}
-        batches = self._batches(schema, plan.own_names, chosen)
+        batches = self._batches(BlockReader(self._files, schema, plan.own_names, plan.added), chosen)
         return ds.Scanner.from_batches(batches, schema=arrow_schema(schema), columns=columns, filter=wanted)
 
-    def _batches(
-        self, schema: Schema, own_names: OwnNames, partitions: Sequence[Published]
-    ) -> Iterator[pa.RecordBatch]:
+    def _batches(self, reader: BlockReader, partitions: Sequence[Published]) -> Iterator[pa.RecordBatch]:
         with self._told():
-            for table in read_in_task(self._files, schema, own_names, partitions):
+            for table in read_in_task(reader, partitions):
                 yield from table.to_batches()
 
     @contextmanager

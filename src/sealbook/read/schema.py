@@ -27,6 +27,14 @@ KEY_TYPES: Schema = {
 """The columns that every reader adds, in front of those of the contract."""
 
 
+LINEAGE_TYPES: Schema = {
+    "run_id": ColumnType.STRING,
+    "loaded_at": ColumnType.TIMESTAMP,
+    "behind": ColumnType.BOOLEAN,
+}
+"""What readers add on request: which run a row is of, when it was loaded, whether a newer one is accepted."""
+
+
 def all_columns(query: Query) -> dict[str, ColumnType | None]:
     """Return the key columns and every column that any version of a query has, each as wide as it must be.
 
@@ -51,6 +59,18 @@ def reconcile(query: Query, names: Iterable[str] | None = None) -> Schema:
             raise irreconcilable(query, name)
         schema[name] = column_type
     return schema
+
+
+def with_lineage(query: Query, schema: Schema) -> Schema:
+    """Return a schema with the columns of lineage besides; InvalidInput if the query has one of that name."""
+    taken = sorted(set(all_columns(query)) & (LINEAGE_TYPES.keys() - KEY_TYPES.keys()))
+    if taken:
+        raise InvalidInput(
+            f"{query.name} has a column {taken[0]} of its own, so there is no telling it from lineage",
+            field="lineage",
+            remedy=f"Read without lineage; `sealbook warehouse records` has what is {taken[0]}.",
+        )
+    return {**schema, **LINEAGE_TYPES}
 
 
 def irreconcilable(query: Query, column: str) -> Irreconcilable:

@@ -27,8 +27,8 @@ from sealbook.model.selection import Selection
 from sealbook.model.widening import common_type
 from sealbook.read.plan import EVERYTHING, ReadPlan, in_blocks, plan_read
 from sealbook.read.pushdown import PushedFilters
-from sealbook.read.schema import KEY_TYPES, OwnNames, Schema
-from sealbook.read.table import read_in_task
+from sealbook.read.schema import KEY_TYPES, Schema
+from sealbook.read.table import BlockReader, read_in_task
 from sealbook.spark.types import spark_type
 from sealbook.warehouse.part_files import PartFiles
 
@@ -146,8 +146,8 @@ class PublishedSource(DataSource):
 class _Bin(InputPartition):
     """What a task reads. Spark has pickled the reader before it asks for these, so all is said here."""
 
-    def __init__(self, files: PartFiles, own_names: OwnNames, partitions: Sequence[Published]) -> None:
-        super().__init__((files, own_names, partitions))
+    def __init__(self, reader: BlockReader, partitions: Sequence[Published]) -> None:
+        super().__init__((reader, partitions))
 
 
 class _PublishedReader(DataSourceReader):
@@ -175,15 +175,14 @@ class _PublishedReader(DataSourceReader):
             read = _Request.of(self._options).planned(self._filters.selection, KEY_TYPES)
             _check_holds(self._schema, read.plan)
             partitions = list(read.plan.partitions)
-        files, own_names = PartFiles(read.warehouse), read.plan.own_names
-        bins = [_Bin(files, own_names, each) for each in in_blocks(partitions, TASK_BYTES)]
-        return bins or [_Bin(files, own_names, ())]
+        reader = BlockReader(PartFiles(read.warehouse), self._schema, read.plan.own_names, read.plan.added)
+        return [_Bin(reader, each) for each in in_blocks(partitions, TASK_BYTES)] or [_Bin(reader, ())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read what a task was given."""
-        files, own_names, partitions = partition.value
+        reader, partitions = partition.value
         try:
-            for table in read_in_task(files, self._schema, own_names, partitions):
+            for table in read_in_task(reader, partitions):
                 yield from table.to_batches()
         except SealbookError as error:
             if error.remedy is not None:

@@ -23,7 +23,14 @@ from sealbook.read.narrowing import let_through
 from sealbook.read.plan import ReadPlan, plan_read
 from sealbook.read.sandbox import Sandbox
 from sealbook.read.scanning import PlannedDataset
-from sealbook.read.schema import KEY_TYPES, all_columns, arrow_schema, irreconcilable, reconcilable
+from sealbook.read.schema import (
+    KEY_TYPES,
+    all_columns,
+    arrow_schema,
+    irreconcilable,
+    reconcilable,
+    with_lineage,
+)
 from sealbook.warehouse.part_files import PartFiles
 
 _WORD = re.compile(r"\w+")
@@ -46,12 +53,14 @@ def run_sql(
     *,
     strict: bool = False,
     cut: str | None = None,
+    lineage: bool = False,
 ) -> pa.Table:
-    """Answer a question in SQL, of one instant. Of tables, only what its filters let through is planned.
+    """Answer a question in SQL. Of tables, only what its filters let through is planned, each by itself.
 
-    Irreconcilable if it asks for a column whose types in several versions have no common one.
+    So the pointers must be those of a snapshot. Irreconcilable if it asks for a column whose types in
+    several versions have no common one.
     """
-    return _run(text, pointers, sources, files, None, strict=strict, cut=cut)[0]
+    return _run(text, pointers, sources, files, None, strict=strict, cut=cut, lineage=lineage)[0]
 
 
 def run_sandboxed(
@@ -60,13 +69,16 @@ def run_sandboxed(
     sources: Mapping[str, SourceSettings],
     files: PartFiles,
     sandbox: Sandbox,
+    *,
+    strict: bool = False,
+    cut: str | None = None,
 ) -> tuple[pa.Table, bool]:
     """Answer within a sandbox; return the first rows, and whether there are more.
 
     Forbidden if the question reaches for anything but published tables. How long it takes, and what memory
     besides DuckDB's own, is for the caller to bound: it may run in a process of its own.
     """
-    return _run(text, pointers, sources, files, sandbox, strict=False, cut=None)
+    return _run(text, pointers, sources, files, sandbox, strict=strict, cut=cut, lineage=False)
 
 
 def _run(
@@ -78,18 +90,19 @@ def _run(
     *,
     strict: bool,
     cut: str | None,
+    lineage: bool,
 ) -> tuple[pa.Table, bool]:
     mentioned = _mentioned(text, sources)
     lost = [(query, name) for query in mentioned for name in all_columns(query).keys() - reconcilable(query)]
     offered: list[PlannedDataset] = []
     settings = _SETTINGS if sandbox is None else _SETTINGS | sandbox.settings
-    with duckdb.connect(":memory:", config=settings) as connection, pointers.snapshot() as published:
+    with duckdb.connect(":memory:", config=settings) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")  # which would be drawn on stdout
         for query in mentioned:
             own = all_columns(query).keys() - KEY_TYPES.keys()
             masked = sandbox.masks(query.name, own) if sandbox else frozenset[str]()
-            rows = _dataset(text, published, query, files, masked, strict=strict, cut=cut)
+            rows = _dataset(text, pointers, query, files, masked, strict=strict, cut=cut, lineage=lineage)
             offered.append(rows)
             _offer(connection, query, rows, masked, alone=_is_alone(query, sources))
         connection.execute("SET lock_configuration = true")
@@ -121,20 +134,22 @@ def _dataset(
     *,
     strict: bool,
     cut: str | None,
+    lineage: bool,
 ) -> PlannedDataset:
     """Return a query as a dataset of which only those partitions are planned that a filter lets through."""
     columns = {name: each for name, each in reconcilable(query).items() if name not in masked}
+    schema = with_lineage(query, columns) if lineage else columns
 
     @cache  # a question that scans a table twice, whole, plans it once
     def planned(selection: Selection) -> ReadPlan:
-        return plan_read(pointers, query, selection, columns=columns, strict=strict, cut=cut)
+        return plan_read(pointers, query, selection, columns=columns, strict=strict, cut=cut, lineage=lineage)
 
     def plan(wanted: pc.Expression | None) -> ReadPlan:
         if wanted is None:
             return planned(EVERYTHING)
-        return planned(let_through(wanted, arrow_schema(columns), query.source, text))
+        return planned(let_through(wanted, arrow_schema(schema), query.source, text))
 
-    return PlannedDataset.of(files, columns, plan)
+    return PlannedDataset.of(files, schema, plan)
 
 
 def _answer(

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, chain, islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from sealbook.model.column_types import ColumnType
 from sealbook.model.publication import Published
 from sealbook.read.plan import ReadPlan, in_blocks
 from sealbook.read.schema import KEY_TYPES, OwnNames, Schema, arrow_schema
+from sealbook.rows.types import arrow_type
 from sealbook.storage.ahead import ahead
 from sealbook.warehouse.checking import take_parts
 from sealbook.warehouse.part_files import PartFiles
@@ -30,16 +32,14 @@ _GROWTH = 4  # as Arrow arrays rows take about so many times the bytes of their 
 
 def read_table(files: PartFiles, plan: ReadPlan) -> pa.Table:
     """Read all partitions of a plan, in its order."""
-    reader = BlockReader(files, plan.schema, plan.own_names)
+    reader = BlockReader(files, plan.schema, plan.own_names, plan.added)
     blocks = read_blocks(reader, plan.partitions, threads=os.cpu_count() or 1)
     return pa.concat_tables([plan.arrow_schema.empty_table(), *blocks])
 
 
-def read_in_task(
-    files: PartFiles, schema: Schema, own_names: OwnNames, partitions: Sequence[Published]
-) -> Iterator[pa.Table]:
+def read_in_task(reader: BlockReader, partitions: Sequence[Published]) -> Iterator[pa.Table]:
     """Read some partitions block by block, as one of many tasks that share the machine's cores."""
-    return read_blocks(BlockReader(files, schema, own_names), partitions, threads=1)
+    return read_blocks(reader, partitions, threads=1)
 
 
 def read_blocks(reader: BlockReader, partitions: Sequence[Published], threads: int) -> Iterator[pa.Table]:
@@ -60,16 +60,20 @@ def read_blocks(reader: BlockReader, partitions: Sequence[Published], threads: i
 
 @dataclass(frozen=True, slots=True)
 class BlockReader:
-    """Reads partitions, whatever their schema_versions, as one table of a schema."""
+    """Reads partitions, whatever their schema_versions, as one table of a schema.
+
+    Columns that are `added` are those of the plan, and not of artifacts.
+    """
 
     files: PartFiles
     schema: Schema
     own_names: OwnNames
+    added: Schema = field(default_factory=lambda: KEY_TYPES)
 
     @property
     def _own(self) -> pa.Schema:
         """The columns that artifacts have; what names a partition is said by the plan."""
-        return arrow_schema({name: each for name, each in self.schema.items() if name not in KEY_TYPES})
+        return arrow_schema({name: each for name, each in self.schema.items() if name not in self.added})
 
     def rows(self, published: Published) -> list[pa.Table]:
         """Read the parts of an artifact; nothing, where only what names its partition is asked for.
@@ -101,8 +105,8 @@ class BlockReader:
         if own.names:
             table = pa.concat_tables([own.empty_table(), *parts]).combine_chunks()
             columns = dict(zip(table.column_names, table.columns, strict=True))
-        for name in self.schema.keys() & KEY_TYPES.keys():
-            columns[name] = _repeat_for_rows(block, name)
+        for name in self.schema.keys() & self.added.keys():
+            columns[name] = _repeat_for_rows(block, name, self.added[name])
         return pa.Table.from_arrays([columns[name] for name in self.schema], schema=arrow_schema(self.schema))
 
 
@@ -119,10 +123,9 @@ def conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     )
 
 
-def _repeat_for_rows(block: Sequence[Published], name: str) -> pa.Array:
-    """Repeat what each partition of a block has as a key column, for each of its rows."""
+def _repeat_for_rows(block: Sequence[Published], name: str, column_type: ColumnType) -> pa.Array:
+    """Repeat what is said of each partition of a block for each of its rows."""
     filled = [each for each in block if each.record_count]
     ends = pa.array(accumulate(each.record_count for each in filled), pa.int64())
-    [field] = arrow_schema({name: KEY_TYPES[name]})
-    values = pa.array([getattr(each, name) for each in filled], field.type)
+    values = pa.array([getattr(each, name) for each in filled], arrow_type(column_type))
     return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))

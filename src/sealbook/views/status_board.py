@@ -185,7 +185,7 @@ def board_of(
         ledger.statuses.counts(expectations, selection),
         runs,
         Schedule(ledger.schedule.lanes(own), _pauses(ledger.schedule, own)),
-        Changes(since, ledger.pointers.changes(own, since)),
+        Changes(since, ledger.pointers.count_changes(own, since)),
         _grid(ledger, expectations, selection, runs, width),
         ledger.statuses.lag(),
     )

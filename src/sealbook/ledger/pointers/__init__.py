@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
+from sealbook.ledger.pointers.consumers import ConsumerReader, ConsumerWriter
 from sealbook.ledger.pointers.cuts import CutWriter
 from sealbook.ledger.pointers.plan import PlanReader
 from sealbook.ledger.pointers.published import PublishedReader
@@ -15,12 +16,12 @@ from sealbook.ledger.work.port import Follower
 __all__ = ["PointerReader", "Pointers", "PublishedReader"]
 
 
-class PointerReader(PublishedReader, PlanReader, RecordReader):
+class PointerReader(PublishedReader, PlanReader, RecordReader, ConsumerReader):
     """What is published, and what a load would change of it. Reading never writes."""
 
 
-class Pointers(PointerReader, PointerWriter, CutWriter, RemovalWriter):
-    """All ports of the warehouse on one ledger: those of readers, loaders, cuts and clean-up."""
+class Pointers(PointerReader, PointerWriter, CutWriter, RemovalWriter, ConsumerWriter):
+    """All ports of the warehouse on one ledger: of readers and consumers, loaders, cuts and clean-up."""
 
     def __init__(self, database: Database, clock: LedgerClock, follower: Follower) -> None:
         PointerReader.__init__(self, database)

@@ -35,7 +35,7 @@ def _read_now(connection: Connection, selection: Selection, since: datetime | Cu
     kind = case(
         (_then.c.run_id.is_not(None), literal(Change.REPLACED.value)),
         (earlier.exists(), literal(Change.RESTORED.value)),
-        else_=literal(Change.FIRST_PUBLISHED.value),
+        else_=literal(Change.PUBLISHED.value),
     )
     query = (
         select(kind, func.count())

@@ -7,7 +7,6 @@ states: what a verdict demotes is out of sight in the verdict's own transaction 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from datetime import date, datetime
 from typing import Any
 
@@ -17,6 +16,7 @@ from sealbook.errors import NotFound
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import at_key, same, stream
 from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.pointers.change_feed import read_changes, token_of_now
 from sealbook.ledger.pointers.changes import count_changes
 from sealbook.ledger.pointers.conditions import AT_CUT, CURRENT, READABLE, WITHDRAWN
 from sealbook.ledger.pointers.coverage import covered, covered_at, every_partition, known, left_out_if_strict
@@ -28,10 +28,14 @@ from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.keys import check_key
 from sealbook.model.publication import Change, Coverage, CoverageKind, Cut, Pointer, Published, Withdrawal
+from sealbook.model.published_changes import Changes, ChangeToken
 from sealbook.model.selection import Selection
 
+BEGINNING = ChangeToken()
+"""Before anything was published."""
+
 _POINTED = [pointer.c[name] for name in (*KEY, "run_id", "schema_version")]
-_LOADED = loaded(STAGED)
+_LOADED = loaded((*STAGED, "loaded_at"))
 _ORDER = [pointer.c[name] for name in BY_QUERY]
 
 
@@ -40,12 +44,6 @@ class PublishedReader:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @contextmanager
-    def snapshot(self) -> Iterator[PublishedReader]:
-        """Yield a reader all of whose answers are of one instant, for any number of them, by any thread."""
-        with self._database.snapshot() as at_one_instant:
-            yield PublishedReader(at_one_instant)
 
     def published(
         self, selection: Selection = EVERYTHING, *, strict: bool = False, cut: str | None = None
@@ -133,7 +131,24 @@ class PublishedReader:
             raise unknown_cut(token)
         return Cut(*row)
 
-    def changes(self, selection: Selection, since: datetime | Cut) -> dict[Change, int]:
+    def token(self, text: str | None = None) -> ChangeToken:
+        """Return the instant of a token or of a cut; without one, the present."""
+        if text is None:
+            with self._database.read() as connection:
+                return token_of_now(connection)
+        return ChangeToken.parse(text) if ChangeToken.is_one(text) else ChangeToken(self.cut(text).version)
+
+    def changes(
+        self, selection: Selection = EVERYTHING, after: ChangeToken = BEGINNING, limit: int | None = None
+    ) -> Changes:
+        """Return each change of the run that consumers get of a partition after an instant (R-CON-5).
+
+        With a limit, about so many; the token that comes along is where the next ones follow.
+        """
+        with self._database.read() as connection:
+            return read_changes(connection, selection, after, limit)
+
+    def count_changes(self, selection: Selection, since: datetime | Cut) -> dict[Change, int]:
         """Count the partitions that are chosen by how what is published of them changed since."""
         with self._database.read() as connection:
             return count_changes(connection, selection, since)

@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 
 from sealbook.ledger.db.tables import KEY, key_columns, metadata
-from sealbook.ledger.db.types import RunIdText, Sha256, TextLines, UtcTimestamp
+from sealbook.ledger.db.types import Name, RunIdText, Sha256, TextLines, UtcTimestamp
 
 ARTIFACT = (*KEY, "run_id", "schema_version")
 """What identifies an artifact."""
@@ -76,6 +76,15 @@ Index(
     postgresql_where=pointer.c.valid_to.is_(None),
 )
 
+# Whoever follows changes asks for what began or ended after a version, among all that ever did.
+Index("pointer_begun", pointer.c.valid_from)
+Index(
+    "pointer_ended",
+    pointer.c.valid_to,
+    sqlite_where=pointer.c.valid_to.is_not(None),
+    postgresql_where=pointer.c.valid_to.is_not(None),
+)
+
 warehouse_version = Table(
     "warehouse_version",
     metadata,
@@ -97,6 +106,19 @@ cut = Table(
     PrimaryKeyConstraint("token"),
 )
 """Versions of the warehouse that stay readable, each by its token, until they are dropped."""
+
+consumer = Table(
+    "consumer",
+    metadata,
+    Column("name", Name, nullable=False),
+    Column("source", Name, nullable=False),
+    Column("query_name", Name, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("token", Text, nullable=False),
+    Column("advanced_at", UtcTimestamp, nullable=False),
+    PrimaryKeyConstraint("name", "source", "query_name"),
+)
+"""Up to where each consumer has followed a query: the token says it in full, the version is that of it."""
 
 removal = Table(
     "removal",

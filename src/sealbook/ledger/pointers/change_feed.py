@@ -1,0 +1,183 @@
+"""Changes of what is published, read from the history of pointers (R-CON-5). Reading never writes.
+
+Up to a version that is known that history is fixed, so it may be asked for in several statements. Which
+pointers a verdict has withdrawn is asked together with the version, in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import starmap
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    not_,
+    null,
+    select,
+    true,
+    union_all,
+)
+
+from sealbook.errors import InvalidInput
+from sealbook.ledger.db.queries import same
+from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.pointers.conditions import READABLE, changed_keys, pointer_of
+from sealbook.ledger.pointers.tables import pointer, warehouse_version
+from sealbook.ledger.states.reader import EVERYTHING
+from sealbook.ledger.states.selecting import conditions
+from sealbook.ledger.states.tables import partition_state
+from sealbook.model import RunId
+from sealbook.model.published_changes import (
+    Changes,
+    ChangeToken,
+    PointerStep,
+    PublishedChange,
+    UnreadPointer,
+    by_verdict,
+    told,
+)
+from sealbook.model.selection import Selection
+
+_KEY = [pointer.c[name] for name in KEY]
+_earlier = pointer.alias("earlier")
+_replaced = pointer.alias("replaced")
+_following = pointer.alias("following")
+_HAD_ONE = (
+    select(_earlier.c.run_id)
+    .where(same(_earlier, pointer), _earlier.c.valid_from < pointer.c.valid_from)
+    .exists()
+)
+_IS_FOLLOWED = (
+    select(_following.c.run_id)
+    .where(same(_following, pointer), _following.c.valid_from == pointer.c.valid_to)
+    .exists()
+)
+
+
+def _within(version: ColumnElement[int]) -> ColumnElement[bool]:
+    after, until = (bindparam(name, type_=BigInteger) for name in ("after", "until"))
+    return and_(version > after, version <= until)
+
+
+# Made once: to put these together takes as long as a database takes to answer them.
+_BEGUN = (
+    select(pointer.c.valid_from, *_KEY, pointer.c.published_at)
+    .add_columns(_replaced.c.run_id, _replaced.c.valid_from, pointer.c.run_id, _HAD_ONE)
+    .outerjoin(_replaced, and_(same(_replaced, pointer), _replaced.c.valid_to == pointer.c.valid_from))
+    .where(_within(pointer.c.valid_from))
+)
+_ENDED = (
+    select(pointer.c.valid_to, *_KEY, pointer.c.closed_at)
+    .add_columns(pointer.c.run_id, pointer.c.valid_from, null(), true())
+    .where(_within(pointer.c.valid_to), not_(_IS_FOLLOWED))
+)
+"""The columns of a PointerStep: of pointers that began, and of those that only ended."""
+
+_Unread = dict[UnreadPointer, RunId]
+
+
+def token_of_now(connection: Connection) -> ChangeToken:
+    """Return the present instant, from which changes can be asked for."""
+    version, unread = _now(connection)
+    return ChangeToken(version, frozenset(unread))
+
+
+def read_changes(
+    connection: Connection, selection: Selection, after: ChangeToken, limit: int | None
+) -> Changes:
+    """Return what changed of the partitions that are chosen; with a limit, so many or a few more.
+
+    What a version changed is told together: changes are as many as make up whole versions.
+    """
+    version, unread_now = _now(connection)
+    if after.version > version:
+        raise InvalidInput(
+            f"token {after.version} is of a version that the warehouse has not come to: it is at {version}",
+            field="token",
+            value=after.version,
+            remedy="Is it the token of another book? Else start anew, without a token.",
+        )
+    until = _until(connection, selection, after.version, version, limit)
+    unread = set(after.unread)
+    items = list(told(_steps(connection, selection, after.version, until), unread))
+    if until < version:
+        return Changes(tuple(items), str(ChangeToken(until, frozenset(unread))), more=True)
+    items += _by_verdicts(connection, selection, unread, unread_now, version)
+    return Changes(tuple(items), str(ChangeToken(version, frozenset(unread_now))))
+
+
+def _now(connection: Connection) -> tuple[int, _Unread]:
+    """Return the version, and the pointers that hold and are not read, all of one instant."""
+    rows = connection.execute(_now_query(connection.dialect.name)).all()
+    found = {UnreadPointer(*pointed): run_id for _, *pointed, run_id in rows if run_id is not None}
+    return rows[0][0], found
+
+
+@cache
+def _now_query(dialect: str) -> Select[Any]:
+    changed = changed_keys(dialect, EVERYTHING)
+    unread = (
+        select(*_KEY, pointer.c.valid_from, pointer.c.run_id)
+        .select_from(changed)
+        .join(pointer, pointer_of(changed))
+        .outerjoin(partition_state, same(partition_state, pointer))
+        .where(READABLE.is_not(true()))
+        .subquery("unread")
+    )
+    return (
+        select(warehouse_version.c.version, *unread.c)
+        .select_from(warehouse_version)
+        .outerjoin(unread, true())
+        .order_by(*(unread.c[name] for name in KEY))
+    )
+
+
+def _until(connection: Connection, selection: Selection, after: int, version: int, limit: int | None) -> int:
+    """Return the version up to which about so many changes are told."""
+    if limit is None:
+        return version
+    chosen = conditions(connection.dialect.name, pointer, selection)
+    sides = [
+        select(column.label("version"))
+        .where(column > after, column <= version, *chosen)
+        .order_by(column)
+        .limit(limit)
+        .subquery()
+        for column in (pointer.c.valid_from, pointer.c.valid_to)
+    ]
+    both = union_all(*(select(each.c.version) for each in sides)).subquery("changed")
+    found = connection.execute(select(both.c.version).order_by(both.c.version).limit(limit)).scalars().all()
+    return version if len(found) < limit else int(found[-1])
+
+
+def _steps(connection: Connection, selection: Selection, after: int, until: int) -> Iterator[PointerStep]:
+    """Yield what became of pointers, in the order of versions and then of keys."""
+    chosen = conditions(connection.dialect.name, pointer, selection)
+    query = union_all(_BEGUN.where(*chosen), _ENDED.where(*chosen))
+    span = {"after": after, "until": until}
+    found = starmap(PointerStep, connection.execute(query, span))
+    yield from sorted(found, key=lambda step: step[:5])
+
+
+def _by_verdicts(
+    connection: Connection, selection: Selection, before: set[UnreadPointer], now: _Unread, version: int
+) -> Iterator[PublishedChange]:
+    """Say what verdicts withdrew and brought back of pointers that hold, in the order of keys."""
+    for each, run_id in now.items():
+        if each not in before and selection.matches(each):
+            yield by_verdict(each, run_id, version, withdrawn=True)
+    back = sorted(each for each in before if each not in now and selection.matches(each))
+    if back:
+        holds = select(*_KEY, pointer.c.valid_from, pointer.c.run_id).where(
+            *conditions(connection.dialect.name, pointer, Selection(keys=[each.key for each in back]))
+        )
+        runs = {UnreadPointer(*pointed): run_id for *pointed, run_id in connection.execute(holds)}
+        for each in back:
+            yield by_verdict(each, runs[each], version, withdrawn=False)
