@@ -9,12 +9,15 @@ from playwright.sync_api import expect
 
 import sealbook
 from tests.support.browser import NARROW, WIDE, Open
-from tests.support.console_books import MARKUP, OTHER, write_lively_book
+from tests.support.console_books import BAD, GOOD, MARKUP, OTHER, write_lively_book
 from tests.support.ledger import accept, run_id
 
 PAGES = (
     "/runs", f"/runs/{run_id(1)}", "/backfills", "/backfills/old", "/lanes", "/leases", "/pauses", "/budget",
-    "/cuts", "/contracts", "/audit", "/alerts", "/login", "/nowhere",
+    "/cuts", "/contracts", "/audit", "/alerts",
+    f"/partitions/{BAD}", f"/partitions/{GOOD}/compare", "/plans/1", "/plans/2",
+    "/actions", f"/actions/retry?key={BAD}", "/actions/backfill", "/actions/rollback", "/actions/pause",
+    "/login", "/nowhere",
 )  # fmt: skip
 
 
