@@ -96,6 +96,7 @@ def _claims(name: str, make: Callable[[], Ledger]) -> list[Result]:
                 peer,
                 at_least=0.5,
                 detail=f"{total / ours:,.0f} against {total / peer:,.0f} a second",
+                why="A claim also reads lanes, flows, pauses and budgets, and writes how far each has come.",
             ),
             Result(
                 f"share of a customer that has half of all work ({name})",
