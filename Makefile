@@ -17,7 +17,7 @@ setup: $(STAMP) java chromium ## create .venv with everything that work and test
 $(RUNS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[console]'
 	@touch $@
 
 $(STAMP): $(RUNS)

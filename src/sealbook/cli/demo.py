@@ -181,6 +181,7 @@ def _say_next(folder: Path) -> None:
     message(f"\nThe book is in {folder}. Next: cd {shlex.quote(str(folder))}")
     for command, why in (
         (f"sealbook explain {_GIVEN_UP}", "why it was given up, and what would change that"),
+        ("sealbook console", "all of it in a browser: see, ask, act"),
         ("sealbook status --attention", "all that somebody should look at, worst first"),
         ("sealbook coverage campaign_daily --kind failed", "what consumers do not get"),
         ("sealbook control serve", "the loop, until you stop it"),

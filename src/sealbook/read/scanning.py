@@ -60,9 +60,7 @@ class PlannedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has n
             if self._files.folder is None or plan.own_names or plan.lineage:
                 return self._ahead(plan, columns, filter)
             self._scanned.append(plan)
-            # A file is scanned once: Arrow would keep what it knows of each, which is more than small ones hold.
-            found = _on_folder(self._files, plan, filter)
-            return found.scanner(columns=columns, filter=filter, cache_metadata=False)
+            return _on_folder(self._files, plan, filter).scanner(columns=columns, filter=filter)
 
     def find_damage(self) -> None:
         """Read again, after a scan by Arrow broke off; Corrupt names the artifact that cannot be read."""

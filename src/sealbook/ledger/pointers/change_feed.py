@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from itertools import starmap
 from typing import Any
 
 from sqlalchemy import (
@@ -18,10 +17,10 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
-    not_,
     null,
     select,
     true,
+    type_coerce,
     union_all,
 )
 
@@ -47,16 +46,9 @@ from sealbook.model.selection import Selection
 
 _KEY = [pointer.c[name] for name in KEY]
 _earlier = pointer.alias("earlier")
-_replaced = pointer.alias("replaced")
-_following = pointer.alias("following")
 _HAD_ONE = (
     select(_earlier.c.run_id)
     .where(same(_earlier, pointer), _earlier.c.valid_from < pointer.c.valid_from)
-    .exists()
-)
-_IS_FOLLOWED = (
-    select(_following.c.run_id)
-    .where(same(_following, pointer), _following.c.valid_from == pointer.c.valid_to)
     .exists()
 )
 
@@ -66,19 +58,19 @@ def _within(version: ColumnElement[int]) -> ColumnElement[bool]:
     return and_(version > after, version <= until)
 
 
+_NO_RUN = type_coerce(null(), pointer.c.run_id.type)
 # Made once: to put these together takes as long as a database takes to answer them.
 _BEGUN = (
     select(pointer.c.valid_from, *_KEY, pointer.c.published_at)
-    .add_columns(_replaced.c.run_id, _replaced.c.valid_from, pointer.c.run_id, _HAD_ONE)
-    .outerjoin(_replaced, and_(same(_replaced, pointer), _replaced.c.valid_to == pointer.c.valid_from))
+    .add_columns(_NO_RUN, type_coerce(null(), BigInteger), pointer.c.run_id, _HAD_ONE)
     .where(_within(pointer.c.valid_from))
 )
 _ENDED = (
     select(pointer.c.valid_to, *_KEY, pointer.c.closed_at)
-    .add_columns(pointer.c.run_id, pointer.c.valid_from, null(), true())
-    .where(_within(pointer.c.valid_to), not_(_IS_FOLLOWED))
+    .add_columns(pointer.c.run_id, pointer.c.valid_from, _NO_RUN, true())
+    .where(_within(pointer.c.valid_to))
 )
-"""The columns of a PointerStep: of pointers that began, and of those that only ended."""
+"""The columns of a PointerStep: of pointers that began, and of those that ended."""
 
 _Unread = dict[UnreadPointer, RunId]
 
@@ -160,10 +152,18 @@ def _until(connection: Connection, selection: Selection, after: int, version: in
 def _steps(connection: Connection, selection: Selection, after: int, until: int) -> Iterator[PointerStep]:
     """Yield what became of pointers, in the order of versions and then of keys."""
     chosen = conditions(connection.dialect.name, pointer, selection)
-    query = union_all(_BEGUN.where(*chosen), _ENDED.where(*chosen))
+    query = union_all(_ENDED.where(*chosen), _BEGUN.where(*chosen))
     span = {"after": after, "until": until}
-    found = starmap(PointerStep, connection.execute(query, span))
-    yield from sorted(found, key=lambda step: step[:5])
+    found: dict[tuple[object, ...], PointerStep] = {}
+    for row in connection.execute(query, span):
+        step = PointerStep(*row)
+        # What began when another ended took its place. A join in the database would compare all of a version.
+        other = found.pop(step[:5], None)
+        if other is not None:
+            begun, ended = (other, step) if step.begun_run_id is None else (step, other)
+            step = begun._replace(ended_run_id=ended.ended_run_id, ended_from=ended.ended_from)
+        found[step[:5]] = step
+    yield from sorted(found.values(), key=lambda step: step[:5])
 
 
 def _by_verdicts(
