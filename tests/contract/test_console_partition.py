@@ -84,10 +84,16 @@ def test_rows_are_shown_as_configured(folder: Path, book: Book) -> None:
             assert "alert(1)" not in text
             assert "secret" not in text
             assert "row content is switched off" in text
+        told = client.get(f"/runs/{run_id(1)}").text
+        assert "2 lines repeat" in told
+        assert "secret" not in told + client.get(f"/runs/{run_id(1)}.json").text
     with asking(folder, masked_columns=frozenset({"campaign_daily.name"})) as client:
         text = client.get(f"{PAGE}.json").text
         assert "alert(1)" not in text
         assert "•••" in text
+        assert "secret" not in client.get(f"/runs/{run_id(1)}").text
+    with asking(folder) as client:
+        assert "secret" in client.get(f"/runs/{run_id(1)}").text
 
 
 def test_two_runs_are_compared(folder: Path, book: Book) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sealbook.config.console import MASK, ConsoleSettings
+from sealbook.views.row_content import hides_values, without_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +38,24 @@ class RowsShown:
     def hidden_columns(self, query_name: str, columns: Iterable[str]) -> list[str]:
         """Return those of a query's columns that are masked."""
         return [column for column in columns if self.is_masked(query_name, column)]
+
+    def without_quotes(self, content: Any) -> Any:
+        """Return an answer as it may be shown: where values are hidden, errors say what failed, and no more.
+
+        What a check found is told with the values that it found.
+        """
+        return _without_quotes(content) if hides_values(self) else content
+
+
+def _without_quotes(content: Any) -> Any:
+    match content:
+        case dict():
+            return {
+                name: without_values(value)
+                if name == "error" and isinstance(value, str)
+                else _without_quotes(value)
+                for name, value in content.items()
+            }
+        case list() | tuple():
+            return [_without_quotes(each) for each in content]
+    return content

@@ -48,7 +48,7 @@ def _gather(ask: Ask) -> Answer:
 
 def _gather_one(ask: Ask) -> Answer:
     name = ask.path["name"]
-    found = backfill_in_full(ask.book.ledger, name)
+    found = ask.console.rows.without_quotes(backfill_in_full(ask.book.ledger, name))
     return Answer(found, f"sealbook backfill show {name}", {"listing": _FAILED})
 
 

@@ -89,9 +89,10 @@ def _gather_one(ask: Ask) -> Answer:
         after=_EVENTS.before(ask) or 0,
         limit=_EVENTS.limit(ask),
     )
-    rows = [each.to_dict() for each in events]
+    shown = ask.console.rows.without_quotes
+    rows = [shown(each.to_dict()) for each in events]
     snapshot = store.get_snapshot(run_id)
-    answer = _EVENTS.answer(ask, rows, run=None if snapshot is None else snapshot.to_dict())
+    answer = _EVENTS.answer(ask, rows, run=None if snapshot is None else shown(snapshot.to_dict()))
     first, *others = answer.command.split(" --", 1)
     return replace(answer, command=" --".join([f"{first} {shlex.quote(run_id)}", *others]))
 
@@ -99,7 +100,7 @@ def _gather_one(ask: Ask) -> Answer:
 def _gather(ask: Ask) -> Answer:
     store = ask.book.ledger.run_store
     rows = list_runs(store, _RUNS.limit(ask), ask.one("before"), ask.many("status"))
-    return _RUNS.answer(ask, [each.to_dict() for each in rows])
+    return _RUNS.answer(ask, [ask.console.rows.without_quotes(each.to_dict()) for each in rows])
 
 
 routes = [*page("/runs", "list.html", _gather), *page("/runs/{run_id:path}", "run.html", _gather_one)]
