@@ -35,7 +35,7 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDiff:
-    """The figures of a column on both sides; totals are of numbers alone, None where there is none.
+    """The figures of a column on both sides; totals are of numbers that are no key, None where there is none.
 
     `changed` counts the rows of both sides in which it has another value.
     """

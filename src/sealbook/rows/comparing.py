@@ -47,7 +47,8 @@ def compare_rows(before: pa.Table, after: pa.Table, primary_key: Sequence[str], 
         changed=changed,
         unchanged=matched.num_rows - changed,
         columns=tuple(
-            _column_diff(name, before[name], after[name], differing.get(name)) for name in before.column_names
+            _column_diff(name, before[name], after[name], differing.get(name), has_total=name not in key)
+            for name in before.column_names
         ),
         sample=(
             *_changed_rows(before, after, key, _first(matched.filter(is_changed), limit), differing),
@@ -133,15 +134,20 @@ def _count(mask: pa.ChunkedArray) -> int:
 
 
 def _column_diff(
-    name: str, before: pa.ChunkedArray, after: pa.ChunkedArray, differing: pa.ChunkedArray | None
+    name: str,
+    before: pa.ChunkedArray,
+    after: pa.ChunkedArray,
+    differing: pa.ChunkedArray | None,
+    *,
+    has_total: bool,
 ) -> ColumnDiff:
     return ColumnDiff(
         name=name,
         changed=0 if differing is None else _count(differing),
         nulls_before=before.null_count,
         nulls_after=after.null_count,
-        total_before=_total(before),
-        total_after=_total(after),
+        total_before=_total(before) if has_total else None,
+        total_after=_total(after) if has_total else None,
     )
 
 
