@@ -14,7 +14,7 @@ from tests.support.ledger import accept, run_id
 
 PAGES = (
     "/runs", f"/runs/{run_id(1)}", "/backfills", "/backfills/old", "/lanes", "/leases", "/pauses", "/budget",
-    "/cuts", "/contracts", "/audit", "/alerts",
+    "/cuts", "/contracts", "/contracts/rehearsal?query=campaign_daily", "/audit", "/alerts",
     f"/partitions/{BAD}", f"/partitions/{GOOD}/compare", "/plans/1", "/plans/2",
     "/actions", f"/actions/retry?key={BAD}", "/actions/backfill", "/actions/rollback", "/actions/pause",
     "/login", "/nowhere",

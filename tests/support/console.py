@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from sealbook.book import Book
 from sealbook.console.access import guard_of
 from sealbook.console.app import create_app
 from sealbook.console.console import Console
+from sealbook.console.rehearsals import Rehearsals
 from sealbook.console.security.guard import Identity
 from sealbook.console.security.people import Person, Role
 
@@ -53,13 +54,18 @@ def asking(
     *,
     read_only: bool = False,
     identities: tuple[Identity, ...] | None = None,
+    rehearses: Sequence[str] | None = None,
     **settings: Any,
 ) -> Iterator[TestClient]:
-    """Yield a client that asks a console on the book of a folder; `settings` change its section `console`."""
+    """Yield a client that asks a console on the book of a folder; `settings` change its section `console`.
+
+    `rehearses` is a command that rehearses in the place of the real one.
+    """
     with sealbook.open(folder, read_only=True) as book:
         changed = replace(book.settings, console=replace(book.settings.console, **settings))
         book.settings = changed
-        console = Console(book, None if read_only else lambda: Book(changed))
+        rehearsals = None if rehearses is None else Rehearsals(rehearses)
+        console = Console(book, None if read_only else lambda: Book(changed), rehearsals)
         guard = guard_of("127.0.0.1", 8700, changed.console, identities or (Always(person),))
         with TestClient(create_app(console, guard), ORIGIN, follow_redirects=False) as client:
             client.headers["Sec-Fetch-Site"] = "same-origin"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -86,7 +86,8 @@ def serve(
 
         console = Console(book, None if read_only else partial(_book_to_act_on, settings))
         guard = guard_of(host, actual, settings.console, identities)
-        make_server(create_app(console, guard), ready).run(sockets=[bound])
+        with closing(console):  # who cannot wait for the server to end leaves nothing running either
+            make_server(create_app(console, guard), ready).run(sockets=[bound])
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from sealbook.clock import utc_now
 from sealbook.console.answers import Answer, Answers, Gathered
 from sealbook.console.live import Live
 from sealbook.console.positions import Positions
+from sealbook.console.rehearsals import Rehearsals, rehearsal_command
 from sealbook.console.rows_shown import RowsShown
 from sealbook.errors import Forbidden
 
@@ -25,17 +26,24 @@ class Console:
     `open_book` is None where nobody may act. Nothing is opened to act before somebody does.
     """
 
-    def __init__(self, book: BookReader, open_book: Callable[[], Book] | None = None) -> None:
+    def __init__(
+        self,
+        book: BookReader,
+        open_book: Callable[[], Book] | None = None,
+        rehearsals: Rehearsals | None = None,
+    ) -> None:
         self.book = book
         self.settings = book.settings.console
         self.rows = RowsShown.of(self.settings)
         self.answers = Answers()
         self.positions = Positions(book.ledger.position)
         self.live = Live(self.positions, book.ledger.run_store)
+        self.rehearsals = rehearsals or Rehearsals(rehearsal_command(book.settings))
         self._open_book = open_book
         self._lock = threading.Lock()
         self._opened: Book | None = None
         self._closing = ExitStack()
+        self._closing.callback(self.rehearsals.close)
 
     @property
     def read_only(self) -> bool:
@@ -61,8 +69,8 @@ class Console:
             return self._opened
 
     def gathered(self, name: str, gather: Callable[[], Answer], *, lasts: int) -> Gathered:
-        """Return the answer of a name: gathered once until the ledger moves, or so many seconds are over."""
-        stamp = f"{self.positions.now()}-{int(utc_now().timestamp()) // lasts}"
+        """Return the answer of a name: gathered once until something moves, or so many seconds are over."""
+        stamp = f"{self.positions.now()}-{int(utc_now().timestamp()) // lasts}-{self.rehearsals.changes}"
         return self.answers.get(name, stamp, gather)
 
     def acted(self) -> None:
@@ -70,5 +78,5 @@ class Console:
         self.positions.forget()
 
     def close(self) -> None:
-        """Close what was opened to act on; the book that was handed in is its owner's to close."""
+        """Close what was opened to act on, and end what is rehearsed; not the book that was handed in."""
         self._closing.close()
