@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from sealbook.errors import Permanent
 from sealbook.model.verdict import Outcome, Severity
@@ -26,18 +27,18 @@ class RehearsalState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class FailedCheck:
-    """A check that a run would fail; `error` may quote rows."""
+class FoundCheck(msgspec.Struct, frozen=True, rename={"error": "detail"}):
+    """A check as it is printed; its detail may quote rows, and so is called `error`, as pages have it."""
 
     name: str
+    passed: bool
     violations: int
+    severity: Severity
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A partition that would be demoted, or could not be judged; `error` may quote rows."""
+class Finding(msgspec.Struct, frozen=True, rename={"error": "error_message"}):
+    """A judgement as it is printed, which is kept if it is no acceptance."""
 
     source: str
     customer_id: str
@@ -47,7 +48,12 @@ class Finding:
     outcome: str
     contract_hash: str | None
     error: str | None
-    checks: tuple[FailedCheck, ...]
+    checks: tuple[FoundCheck, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as one object, with the checks that led to it."""
+        failed = [each for each in self.checks if not each.passed and each.severity is Severity.ERROR]
+        return {**structs.asdict(self), "checks": [structs.asdict(each) for each in failed]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ class Rehearsal:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as one object."""
-        return asdict(self)
+        return {**asdict(replace(self, findings=())), "findings": [each.to_dict() for each in self.findings]}
 
     def with_judgements(self, lines: Iterable[bytes]) -> Rehearsal:
         """Add up what `validate --format json` prints, a judgement a line; Permanent if that does not end."""
@@ -92,7 +98,7 @@ class Rehearsal:
             if each.contract_hash is not None:
                 hashes.add(each.contract_hash)
             if each.outcome != Outcome.ACCEPTED and len(findings) < KEPT:
-                findings.append(each.finding())
+                findings.append(each)
         else:
             raise Permanent("the command ended before it was done")
         return replace(
@@ -105,39 +111,8 @@ class Rehearsal:
         )
 
 
-class _Check(msgspec.Struct):
-    name: str
-    passed: bool
-    violations: int
-    severity: Severity
-    detail: str | None
-
-
-class _Judgement(msgspec.Struct):
-    """What a rehearsal reads of a `judgement_dict`."""
-
-    source: str
-    customer_id: str
-    query_name: str
-    logical_date: str
-    run_id: str
-    outcome: str
-    contract_hash: str | None
-    error_message: str | None
-    checks: list[_Check]
-
-    def finding(self) -> Finding:
-        checks = tuple(
-            FailedCheck(each.name, each.violations, each.detail)
-            for each in self.checks
-            if not each.passed and each.severity is Severity.ERROR
-        )
-        key = (self.source, self.customer_id, self.query_name, self.logical_date)
-        return Finding(*key, self.run_id, self.outcome, self.contract_hash, self.error_message, checks)
-
-
-def _decoded(text: bytes) -> _Judgement:
+def _decoded(text: bytes) -> Finding:
     try:
-        return msgspec.json.decode(text, type=_Judgement)
+        return msgspec.json.decode(text, type=Finding)
     except msgspec.MsgspecError as error:
         raise Permanent(f"the command printed what is no judgement: {error}") from error
