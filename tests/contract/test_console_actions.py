@@ -233,7 +233,10 @@ def test_a_cut_names_who_made_it(book: Book, client: TestClient) -> None:
         in client.post("/actions/cut", data={"name": "month_end", **WHY, "seen": seen}).text
     )
     [cut] = book.ledger.pointers.cuts()
-    assert cut.note == f"{WHY['reason']} (ann)"
+    assert cut.note == WHY["reason"]
+    [entry] = book.ledger.reader.override_log.entries()
+    assert (entry.action, entry.actor, entry.reason) == ("cut", "ann", WHY["reason"])
+    assert entry.filter == {"cut": "month_end"}
 
 
 def test_who_may_only_look_changes_nothing(folder: Path, book: Book) -> None:

@@ -95,7 +95,7 @@ def _cut(book: Book, values: Values, by: By) -> Deed:
         check_cut_name(name)
     if by.dry_run:
         return cut_planned(name, book.status_counts())
-    return cut_made(book.ledger.pointers.create_cut(name, note=f"{by.reason} ({by.actor})"))
+    return cut_made(book.ledger.pointers.create_cut(name, note=by.reason, actor=by.actor))
 
 
 def _backfill(verb: str) -> Callable[[Book, Values, By], Deed]:

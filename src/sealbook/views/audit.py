@@ -55,7 +55,7 @@ def entry_dict(entry: Override) -> dict[str, object]:
 
 
 def entry_says(entry: dict[str, object]) -> Iterator[str]:
-    """Say what something was done to: a scope, a plan, a run, and the partition if it is one."""
+    """Say what something was done to: a scope, a plan, a cut, a run, and the partition if it is one."""
     chosen_by, keys = entry["filter"] or {}, entry["partitions"]
     assert isinstance(chosen_by, dict)  # as `entry_dict` has them
     assert isinstance(keys, list)
@@ -64,6 +64,8 @@ def entry_says(entry: dict[str, object]) -> Iterator[str]:
     if chosen_by.get("plan") is not None:
         name = chosen_by.get("name")
         yield f"plan {chosen_by['plan']}" + ("" if name is None else f" ({name})")
+    if "cut" in chosen_by:
+        yield f"cut {chosen_by['cut']}"
     if len(keys) == 1:
         yield str(keys[0])
     if entry["run_id"] is not None:

@@ -33,6 +33,7 @@ class Action(StrEnum):
     MARK = "mark"
     CLEAR = "clear"
     CANCEL = "cancel"
+    CUT = "cut"
 
 
 @dataclass(frozen=True, slots=True)

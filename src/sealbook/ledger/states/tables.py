@@ -109,7 +109,7 @@ override_log = Table(
     Column("run_id", RunIdText),
     CheckConstraint(
         "action IN ('requeue', 'rollback', 'reprocess', 'backfill', 'pause', 'resume', 'mark', 'clear',"
-        " 'cancel')",
+        " 'cancel', 'cut')",
         name="action",
     ),
 )
