@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from functools import partial
-from threading import Lock
+from threading import RLock
 from typing import TypeVar
 
 from sqlalchemy import Connection, event
@@ -55,7 +55,7 @@ class Database:
             if self.dialect == "postgresql":
                 connection.execution_options(isolation_level="REPEATABLE READ")
             at_one_instant = copy(self)
-            at_one_instant._connect = partial(_in_turn, connection, Lock())  # noqa: SLF001 - of the same class
+            at_one_instant._connect = partial(_in_turn, connection, RLock())  # noqa: SLF001 - of the same class
             yield at_one_instant
 
     def write(self, work: Callable[[Connection], T], *, repeatable: bool = False) -> T:
@@ -151,6 +151,7 @@ class Database:
 
 
 @contextmanager
-def _in_turn(connection: Connection, turn: Lock) -> Iterator[Connection]:
+def _in_turn(connection: Connection, turn: AbstractContextManager[bool]) -> Iterator[Connection]:
+    """Yield a connection to one thread at a time; one that reads two streams side by side has both."""
     with turn:
         yield connection
