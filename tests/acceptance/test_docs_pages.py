@@ -237,7 +237,7 @@ def test_postgresql(postgresql: PostgresqlServer, marked: Callable[[str], str], 
     }
     run_by = {"sql": f"python {runner} '{postgresql.uri}'"}
     shown = follow(page, book, stand_ins=stand_ins, languages=run_by)
-    assert f"user {marked('worker')}: consumer, extractor, loader, validator, control" in shown
+    assert f"user {marked('worker')}: consumer, viewer, extractor, loader, validator, control" in shown
     assert "FAIL" not in shown
 
 

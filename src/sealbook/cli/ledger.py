@@ -86,7 +86,7 @@ def grant(
 ) -> None:
     """Create the group roles on PostgreSQL, each with the rights it needs and no more.
 
-    The roles are consumer, extractor, validator, loader and control.
+    The roles are consumer, viewer, extractor, validator, loader and control.
     Safe to repeat; needs a user who may create roles.
     """
     from sealbook import ledger

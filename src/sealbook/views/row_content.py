@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from sealbook.errors import SealbookError
 from sealbook.model import PartitionKey, RunId
-from sealbook.raw import RawReader
+
+if TYPE_CHECKING:
+    from sealbook.raw import RawReader
 
 _WITHIN = 32 * 2**20
 """How many bytes of a payload are looked through for a line, so that a page does not read gigabytes."""
