@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -15,7 +16,7 @@ from sealbook.model.partition_events import PartitionFailed, Stage, read_fact
 from sealbook.model.retry import Cause, Jitter, Retries, RetryPolicies, Stop
 from sealbook.model.selection import Selection
 from sealbook.model.work import LAPSED, Lane, Undone, WorkKind
-from tests.support.schedule import SetClock, key_of, open_work, work_in, work_of
+from tests.support.schedule import NOW, SetClock, key_of, open_work, work_in, work_of
 
 LEASE = timedelta(minutes=10)
 WAIT = timedelta(minutes=5)
@@ -56,6 +57,20 @@ def test_what_ends_its_worker_each_time_is_not_claimed_for_ever(ledger: Ledger, 
     found = work_in(ledger)[KEY]
     assert (found.work.stop, found.stopped_at) == (Stop.MAX_ATTEMPTS, clock.now)
     assert ledger.state(KEY).attempt_count == 0
+
+
+def test_one_lost_worker_does_not_have_a_sealed_run_given_up(ledger: Ledger, clock: SetClock) -> None:
+    """However often it was rejected before: its last run is judged, or a second worker is lost over it."""
+    rejected = work_of(KEY, kind=WorkKind.JUDGE, run_id=ledger.open_run())
+    failures = replace(rejected.work, tries=2, cause=Cause.REJECTED, error="bad rows", failing_since=NOW)
+    open_work(ledger, [replace(rejected, work=failures)])
+    assert len(claim(ledger)) == 1
+    clock.move(minutes=11)
+    assert len(claim(ledger, "bob")) == 1
+    assert (work_in(ledger)[KEY].work.tries, work_in(ledger)[KEY].work.stop) == (3, None)
+    clock.move(minutes=11)
+    assert len(claim(ledger, "cy")) == 0
+    assert work_in(ledger)[KEY].work.stop is Stop.MAX_ATTEMPTS
 
 
 def test_a_lease_that_ran_out_is_lost_though_nobody_took_over(ledger: Ledger, clock: SetClock) -> None:

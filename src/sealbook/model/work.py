@@ -165,9 +165,12 @@ def lapse(work: Work, retries: Retries, at: datetime) -> Work:
     """Return the work after the lease on it ran out: somebody takes over at once.
 
     What has failed before waits first: it may be what ended its worker, and by jitter it is then claimed in
-    other company.
+    other company. It is not given up for that before a second worker is lost: what the first had sealed would
+    never be judged.
     """
     after = put_off(work, LAPSED, retries, at)
+    if work.error != LAPSED.error:
+        after = replace(after, stop=None)
     return replace(after, ready_at=work.ready_at) if not work.tries and after.stop is None else after
 
 
