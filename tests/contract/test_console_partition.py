@@ -61,6 +61,7 @@ def test_what_comes_from_data_is_text(folder: Path, book: Book) -> None:
         assert wrong.status_code in (400, 404)
         assert "<script>alert" not in wrong.text
         assert client.get(f"{PAGE}?attempt={MARKUP}").status_code == 400
+        assert client.get(f"{PAGE}?attempt={'9' * 5000}").status_code == 400
 
 
 def test_buttons_are_for_who_may_act(folder: Path, book: Book) -> None:

@@ -41,7 +41,7 @@ def _number(ask: Ask, name: str) -> int | None:
     text = ask.one(name)
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and int(text)):
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
         raise InvalidInput.of(name, text, "a number from 1")
     return int(text)
 
