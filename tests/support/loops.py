@@ -36,7 +36,7 @@ from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.publication import Action
 from sealbook.model.retry import Jitter, Retries, RetryPolicies
 from sealbook.model.selection import Selection
-from sealbook.model.work import WorkKind
+from sealbook.model.work import LAPSED, WorkKind
 from sealbook.pipeline import Pipeline
 from sealbook.raw import RawReader
 from sealbook.validate.plan import ValidatePlan
@@ -296,7 +296,11 @@ def check_ends(ledger: Ledger, keys: Collection[PartitionKey]) -> Counter[str]:
             judged[event.partition] += event.event_type == EventType.PARTITION_JUDGED
             if event.event_type == EventType.PARTITION_PUBLISHED:
                 ever_published.add(event.partition)
-    unjudged = {row.work.run_id for row in work_in(ledger).values() if row.work.kind is WorkKind.JUDGE}
+    unjudged = {
+        row.work.run_id
+        for row in work_in(ledger).values()
+        if row.work.kind is WorkKind.JUDGE and row.work.stop is not None and row.work.error == LAPSED.error
+    }
     left = {run for run in runs if not ledger.run_store.project_snapshot(run).status.final}
     assert left <= unjudged, "every run has ended"
     published = {each.key: each.run_id for each in ledger.pointers.open_pointers()}
