@@ -20,10 +20,13 @@ $(RUNS): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[console]'
 	@touch $@
 
-$(STAMP): $(RUNS)
+$(STAMP): $(RUNS) constraints-dbt.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	# Spark Connect needs pandas, which nothing else may come to need: it lies apart.
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --target $(VENV)/connect --upgrade 'pandas<3' zstandard
+	# Airflow and dbt bring many packages, some of them older than ours: they lie apart, too.
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --target $(VENV)/airflow --upgrade apache-airflow
+	$(BIN)/python -m pip install --quiet --constraint constraints-dbt.txt --target $(VENV)/dbt --upgrade dbt-duckdb
 	@touch $@
 
 java: ## check for Java 17 or newer, which Spark needs

@@ -41,6 +41,10 @@ except SealbookError as error:
 """
 
 
+_NOT_IMPORTED = ("sealbook.ledger.db.migrations", "sealbook.__main__", "sealbook.airflow", "sealbook.dbt")
+"""What does something when it is imported, or needs a tool that is not installed with ours."""
+
+
 def page() -> str:
     """Return the page."""
     lines = ["| error | is a | meaning | exit code |", "|---|---|---|---|"]
@@ -51,7 +55,7 @@ def page() -> str:
 def every_error() -> list[type[SealbookError]]:
     """Return the root, then each error after the one that it is a kind of."""
     for module in pkgutil.walk_packages(sealbook.__path__, "sealbook."):
-        if not module.name.startswith(("sealbook.ledger.db.migrations", "sealbook.__main__")):
+        if not module.name.startswith(_NOT_IMPORTED):
             importlib.import_module(module.name)
     return [SealbookError, *_below(SealbookError)]
 

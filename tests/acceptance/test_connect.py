@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from sealbook.extract.sources.demo import demo_configuration
-from tests.support.cluster import CONNECT_PACKAGES, program_on, sealbook_on
+from tests.support.apart import CONNECT
+from tests.support.cluster import program_on, sealbook_on
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
@@ -63,7 +64,7 @@ def on_connect(book: Path, url: str) -> None:
 
 def test_readers_read_and_stages_refuse(book: Path, connect_server: str) -> None:
     on_connect(book, connect_server)
-    packages = {"PYTHONPATH": str(CONNECT_PACKAGES)}
+    packages = {"PYTHONPATH": str(CONNECT)}
     assert program_on(book, READ.format(url=connect_server), packages).split() == [
         "5",
         *["True"] * 3,

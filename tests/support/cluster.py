@@ -27,9 +27,6 @@ _REGISTERED = re.compile(r"Successfully registered with master (\S+)")
 
 _CONNECTED = re.compile(r"Spark Connect server started at: (\S+)")
 
-CONNECT_PACKAGES = Path(sys.prefix) / "connect"
-"""What Spark Connect needs and nothing else may have: `make setup` puts it there."""
-
 
 @dataclass(frozen=True)
 class Cluster:

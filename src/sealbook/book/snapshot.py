@@ -16,10 +16,12 @@ from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
     from sealbook.ledger import LedgerReader
-    from sealbook.model.publication import Coverage
+    from sealbook.model.contract import Query
+    from sealbook.model.publication import Coverage, Freshest
     from sealbook.read.plan import ReadPlan
     from sealbook.read.sandbox import Sandbox
 
@@ -110,6 +112,25 @@ class Snapshot:
 
         return read_table(PartFiles(self._settings.warehouse), self._plan(query_name, **asked))
 
+    def dataset(
+        self, query_name: str, *, source: str | None = None, lineage: bool = False
+    ) -> ds.FileSystemDataset:
+        """Return the same as an Arrow dataset, for other engines: a scan reads what its filter lets through.
+
+        It is scanned while the snapshot is open.
+        """
+        from sealbook.read.dataset import published_dataset
+        from sealbook.warehouse.part_files import PartFiles
+
+        return published_dataset(
+            self._ledger.pointers,
+            self._query(query_name, source),
+            PartFiles(self._settings.warehouse),
+            strict=self._strict,
+            cut=self._cut,
+            lineage=lineage,
+        )
+
     def sql(self, text: str, *, lineage: bool = False) -> pa.Table:
         """Answer a question in SQL, in which every configured query is a table, without Spark."""
         from sealbook.read.sql import run_sql
@@ -158,6 +179,10 @@ class Snapshot:
         asset = AssetName(query.source, query.name)
         return list(coverage_of(ledger, universe, asset, chosen, strict=self._strict, cut=self._cut))
 
+    def freshest(self) -> list[Freshest]:
+        """Return of each query that can be read now how much, up to which day, and when it was published."""
+        return self._ledger.pointers.freshest()
+
     def close(self) -> None:
         """Let go of the connection."""
         self._at = None
@@ -177,8 +202,12 @@ class Snapshot:
             raise Permanent("the snapshot is closed", remedy="Open another: `book.snapshot()`.")
         return self._at
 
+    def _query(self, query_name: str, source: str | None) -> Query:
+        """Return a query with the contracts by which accepted runs are read (R-WH-7)."""
+        return self._ledger.contracts.as_recorded(find_query(self._settings.sources, query_name, source))
+
     def _recorded_sources(self) -> dict[str, SourceSettings]:
-        """Return the sources with the contracts by which accepted runs are read (R-WH-7)."""
+        """Return the sources, their queries with such contracts."""
         as_recorded = self._ledger.contracts.as_recorded
         return {
             name: replace(each, queries={query.name: as_recorded(query) for query in each.queries.values()})
@@ -196,11 +225,9 @@ class Snapshot:
     ) -> ReadPlan:
         from sealbook.read.plan import plan_read
 
-        ledger = self._ledger
-        query = ledger.contracts.as_recorded(find_query(self._settings.sources, query_name, source))
         return plan_read(
-            ledger.pointers,
-            query,
+            self._ledger.pointers,
+            self._query(query_name, source),
             Selection(**chosen),
             columns=columns,
             strict=self._strict,

@@ -35,6 +35,7 @@ _READ = {
         "run_scope",
         "pointer",
         "load_record",
+        "published_partition",
         "cut",
         "consumer",
         "removal",

@@ -297,6 +297,16 @@ class Published(NamedTuple):
         return PartitionKey(*self[:4])
 
 
+class Freshest(NamedTuple):
+    """How much of a query can be read, up to which day, and when the last of it was published."""
+
+    source: str
+    query_name: str
+    partitions: int
+    newest_day: date
+    published_at: datetime
+
+
 class CoverageKind(StrEnum):
     """What a read gets of a partition: rows of the first three kinds, and nothing of the others (R-CON-3)."""
 

@@ -5,22 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sealbook.config import SourceSettings
 from sealbook.config.console import MASK
 from sealbook.errors import InvalidInput, Permanent, first_line
 from sealbook.ledger.pointers import PublishedReader
-from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model.column_types import ColumnType
 from sealbook.model.contract import Query
-from sealbook.model.selection import Selection
-from sealbook.read.narrowing import let_through
-from sealbook.read.plan import ReadPlan, plan_read
+from sealbook.read.dataset import published_dataset
 from sealbook.read.sandbox import Sandbox
 from sealbook.read.scanning import PlannedDataset
 from sealbook.read.schema import (
@@ -29,7 +24,6 @@ from sealbook.read.schema import (
     arrow_schema,
     irreconcilable,
     reconcilable,
-    with_lineage,
 )
 from sealbook.warehouse.part_files import PartFiles
 
@@ -102,7 +96,9 @@ def _run(
         for query in mentioned:
             own = all_columns(query).keys() - KEY_TYPES.keys()
             masked = sandbox.masks(query.name, own) if sandbox else frozenset[str]()
-            rows = _dataset(text, pointers, query, files, masked, strict=strict, cut=cut, lineage=lineage)
+            rows = published_dataset(
+                pointers, query, files, masked=masked, strict=strict, cut=cut, lineage=lineage, question=text
+            )
             offered.append(rows)
             _offer(connection, query, rows, masked, alone=_is_alone(query, sources))
         connection.execute("SET lock_configuration = true")
@@ -123,33 +119,6 @@ def _run(
             raise InvalidInput(first_line(error), field="SQL", remedy=remedy) from error
         except duckdb.Error as error:
             raise Permanent(first_line(error)) from error
-
-
-def _dataset(
-    text: str,
-    pointers: PublishedReader,
-    query: Query,
-    files: PartFiles,
-    masked: Collection[str],
-    *,
-    strict: bool,
-    cut: str | None,
-    lineage: bool,
-) -> PlannedDataset:
-    """Return a query as a dataset of which only those partitions are planned that a filter lets through."""
-    columns = {name: each for name, each in reconcilable(query).items() if name not in masked}
-    schema = with_lineage(query, columns) if lineage else columns
-
-    @cache  # a question that scans a table twice, whole, plans it once
-    def planned(selection: Selection) -> ReadPlan:
-        return plan_read(pointers, query, selection, columns=columns, strict=strict, cut=cut, lineage=lineage)
-
-    def plan(wanted: pc.Expression | None) -> ReadPlan:
-        if wanted is None:
-            return planned(EVERYTHING)
-        return planned(let_through(wanted, arrow_schema(schema), query.source, text))
-
-    return PlannedDataset.of(files, schema, plan)
 
 
 def _answer(

@@ -22,12 +22,22 @@ from sealbook.ledger.pointers.conditions import AT_CUT, CURRENT, READABLE, WITHD
 from sealbook.ledger.pointers.coverage import covered, covered_at, every_partition, known, left_out_if_strict
 from sealbook.ledger.pointers.locations import loaded
 from sealbook.ledger.pointers.tables import BY_QUERY, STAGED, cut, load_record, pointer
+from sealbook.ledger.pointers.view import read_freshest
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.keys import check_key
-from sealbook.model.publication import Change, Coverage, CoverageKind, Cut, Pointer, Published, Withdrawal
+from sealbook.model.publication import (
+    Change,
+    Coverage,
+    CoverageKind,
+    Cut,
+    Freshest,
+    Pointer,
+    Published,
+    Withdrawal,
+)
 from sealbook.model.published_changes import Changes, ChangeToken
 from sealbook.model.selection import Selection
 
@@ -152,6 +162,11 @@ class PublishedReader:
         """Count the partitions that are chosen by how what is published of them changed since."""
         with self._database.read() as connection:
             return count_changes(connection, selection, since)
+
+    def freshest(self) -> list[Freshest]:
+        """Return of each query that can be read how much, and how fresh, from `published_partition`."""
+        with self._database.read() as connection:
+            return read_freshest(connection)
 
     def _published_at(self, token: str, asked: list[ColumnElement[bool]]) -> Iterator[Published]:
         query = (
