@@ -15,6 +15,7 @@ from sealbook.config import Limits, SparkSettings
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.job import extract
 from sealbook.extract.plan import deal
+from sealbook.extract.ranges import singles
 from sealbook.extract.results import Ending
 from sealbook.model import PartitionKey
 from sealbook.spark.session import spark_session
@@ -44,12 +45,12 @@ def _against_processes(folder: Path) -> Result:
         return demo_extractor(folder / str(next(spare)), threads=8, rows=200)
 
     def on_spark(of: list[PartitionKey] = keys) -> None:
-        results = list(chain.from_iterable(extract(spark, fresh(), of)))
+        results = list(chain.from_iterable(extract(spark, fresh(), singles(of))))
         assert all(result.ending is Ending.SEALED for result in results)
 
     def in_processes() -> None:
         with get_context("spawn").Pool(PROCESSES) as pool:
-            pool.map(fresh(), deal(keys, PROCESSES), chunksize=1)
+            pool.map(fresh(), deal(singles(keys), PROCESSES), chunksize=1)
 
     on_spark(keys[:200])  # a warm session
     ours, peer = seconds(2, on_spark, in_processes)
@@ -66,7 +67,8 @@ def _memory(folder: Path) -> Result:
     peak = peak_memory(
         "from pathlib import Path\n"
         "from tests.support.extraction import demo_extractor, demo_keys\n"
-        f"[result] = demo_extractor(Path({str(folder / 'large')!r}), rows=1_000_000)(demo_keys(1, 1))\n"
+        f"extractor = demo_extractor(Path({str(folder / 'large')!r}), rows=1_000_000)\n"
+        "[result] = extractor([tuple(demo_keys(1, 1))])\n"
         "assert result.record_count == 1_000_000"
     )
     return megabytes("peak memory of a worker, one partition of 1,000,000 rows", peak, at_most=300)
@@ -115,7 +117,7 @@ def _rate(folder: Path, endpoint: str, threads: int) -> float:
         limits=Limits(requests_per_second=REQUESTS_PER_SECOND, threads=threads),
     )
     keys = [google_ads_key(day=date(2020, 1, 1) + timedelta(days=number)) for number in range(REQUESTS)]
-    extractor(keys[:1])  # the client takes a second to import
+    extractor(singles(keys[:1]))  # the client takes a second to import
     started = perf_counter()
-    assert all(result.ending is Ending.SEALED for result in extractor(keys[1:]))
+    assert all(result.ending is Ending.SEALED for result in extractor(singles(keys[1:])))
     return (REQUESTS - 1) / (perf_counter() - started)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from typing import Self
+from math import inf
+from pathlib import Path
+from typing import Any, Self
 
+from sealbook.extract.extractor import Extractor
+from sealbook.extract.source import Source
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Query
 from sealbook.model.versions import Term
 from sealbook.raw import Row
-from tests.support.extraction import FIRST_DAY, demo_queries
+from tests.support.extraction import FIRST_DAY, demo_extractor, demo_queries
 
 QUERY = demo_queries()["campaign_daily"]
 
@@ -24,6 +28,13 @@ def days(count: int, customer_id: str = "c0", first: date = FIRST_DAY) -> list[P
     ]
 
 
+def ranged_extractor(folder: Path, source: Source, **changes: Any) -> Extractor:
+    """Return an extractor of a new run that fetches from a source; `changes` are other fields of it."""
+    extractor = replace(demo_extractor(folder), **changes)
+    extractor.__dict__["_source"] = source
+    return extractor
+
+
 def changed_on(day: date) -> Query:
     """Return the query with another version, and another text, from a day on."""
     contracts = {version: replace(QUERY.contracts["1"], schema_version=version) for version in "12"}
@@ -33,15 +44,23 @@ def changed_on(day: date) -> Query:
 
 
 @dataclass
+class Break:
+    """The end of a stream after so many rows of a day, as often as it is said."""
+
+    error: Exception
+    after: int = 0
+    tries: float = inf
+
+
+@dataclass
 class RangedSource:
-    """Gives what it has of the days that it is asked for, and raises what it is told to raise.
+    """Gives what it has of the days that it is asked for, and breaks off where it is told to.
 
     `stream` is what it gives whatever it is asked for: for a server that does not keep to the protocol.
     """
 
     rows: Mapping[date, Sequence[Row]] = field(default_factory=dict)
-    faults: Mapping[date, Exception] = field(default_factory=dict)
-    """Raised when the stream comes to the day."""
+    breaks: Mapping[date, Break] = field(default_factory=dict)
     most: int = 31
     stream: Iterable[tuple[date, Row]] | None = None
     asked: list[tuple[PartitionKey, ...]] = field(default_factory=list)
@@ -68,7 +87,9 @@ class RangedSource:
             yield from self.stream
             return
         for key in keys:
-            if key.logical_date in self.faults:
-                raise self.faults[key.logical_date]
-            for row in self.rows.get(key.logical_date, ()):
+            rows, broken = self.rows.get(key.logical_date, ()), self.breaks.get(key.logical_date)
+            for row in rows if broken is None or not broken.tries else rows[: broken.after]:
                 yield key.logical_date, row
+            if broken is not None and broken.tries:
+                broken.tries -= 1
+                raise broken.error

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from sealbook.config import SourceSettings, load_settings
 from sealbook.errors import ConfigError
 from sealbook.extract.checking import check_sources
-from sealbook.extract.ranges import Ranges
+from sealbook.extract.plan import ExtractPlan
+from sealbook.extract.ranges import Ranges, singles
 from sealbook.extract.source import Source
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Query
@@ -61,6 +62,21 @@ def test_a_range_ends_where_the_query_changes() -> None:
     """R-VER-7: each day is fetched by the text that holds then, which may take other ranges."""
     query = changed_on(days(3)[2].logical_date)
     assert [len(own) for own in ranges(RangedSource(), query=query).gather(days(5))] == [1, 1, 3]
+
+
+def test_a_plan_s_ranges_are_within_its_parts() -> None:
+    """Who wants days fetched apart says them in parts of their own; what is there already parts others."""
+    keys = days(6)
+    elsewhere = PartitionKey("google_ads", "1234567890", QUERY.name, keys[0].logical_date)
+    parts = (
+        Selection(keys=keys[:2]),
+        Selection(keys=[*keys[2:3], elsewhere]),
+        Selection(source="demo", customers="c1", queries=QUERY.name, since="2026-01-01", until="2026-01-03"),
+    )
+    plan, other = ExtractPlan(parts), days(3, "c1")
+    both = ranges(RangedSource())
+    assert plan.ranges("demo", both) == [tuple(keys[:2]), (keys[2],), tuple(other)]
+    assert plan.ranges("demo", both, {keys[0], other[1]}) == singles([keys[1], keys[2], other[0], other[2]])
 
 
 @pytest.mark.parametrize("told", [0, 367, "many"])
