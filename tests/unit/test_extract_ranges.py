@@ -104,6 +104,7 @@ def test_where_requests_are_reserved_a_range_is_asked_for_once_and_sealed_whole_
         results = together([tuple(keys)])
         expected = {} if breaks else sealed(alone, keys)
         assert sealed(together, keys) == expected
+        assert len(RawStore.open(together.raw_url)._storage.names("demo")) == 2 * len(expected)
     assert set(endings(results)) == {Ending.FAILED if breaks else Ending.SEALED}
     assert {result.error_message for result in results} == ({str(error)} if breaks else {None})
     assert [result.requests for result in results] == [1] + [0] * (len(keys) - 1)

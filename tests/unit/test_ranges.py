@@ -99,9 +99,11 @@ def test_a_source_that_takes_no_ranges_is_not_told_to(tmp_path: Path) -> None:
 def test_gathering_loads_no_client() -> None:
     script = (
         "import sys; from sealbook.config import SourceSettings; from sealbook.extract.ranges import Ranges;"
-        "from tests.support.google_ads import google_ads_key, google_ads_query;"
-        "query = google_ads_query();"
-        "Ranges(SourceSettings('google_ads', (), {query.name: query}, {})).gather([google_ads_key()]);"
+        "from tests.support.google_ads import DAY, google_ads_query;"
+        "from tests.support.google_ads_days import DAILY;"
+        "query = google_ads_query(DAILY);"
+        "ranges = Ranges(SourceSettings('google_ads', (), {query.name: query}, {}));"
+        "assert ranges.days_per_request(query.name, DAY) == 31;"
         "print(sorted({'grpc', 'google.ads.googleads.client', 'pyspark'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -107,8 +107,14 @@ class Extractor:
         No day is sealed before the stream has ended: until then nobody knows whether one is whole.
         """
         query = self.queries[days[0].query_name].on(days[0].logical_date)
-        with closing(self._rows(days, query, results)) as rows:
-            payloads = [self._store.write(key, self.run_id, own) for key, own in by_day(rows, days)]
+        payloads: list[Payload] = []
+        try:
+            with closing(self._rows(days, query, results)) as rows:
+                for key, own in by_day(rows, days):
+                    payloads.append(self._store.write(key, self.run_id, own))
+        except BaseException:
+            self._store.discard(payloads)
+            raise
         for payload in payloads:
             self._seal(payload, query, results)
 
