@@ -108,6 +108,7 @@ def test_where_requests_are_reserved_a_range_is_asked_for_once_and_sealed_whole_
     assert set(endings(results)) == {Ending.FAILED if breaks else Ending.SEALED}
     assert {result.error_message for result in results} == ({str(error)} if breaks else {None})
     assert [result.requests for result in results] == [1] + [0] * (len(keys) - 1)
+    assert {result.days for result in results} == {len(keys) if breaks else 1}
     assert source.asked == [tuple(keys)]
 
 
@@ -182,7 +183,7 @@ def test_a_bad_day_is_found_by_halves(tmp_path: Path) -> None:
     source = RangedSource(breaks={keys[5].logical_date: Break(Permanent("bad"))})
     results = ranged_extractor(tmp_path, source)([keys])
     assert source.asked == [keys, keys[:4], keys[4:], keys[4:6], keys[4:5], keys[5:6], keys[6:]]
-    assert [result.key for result in results if result.ending is Ending.FAILED] == [keys[5]]
+    assert [(each.key, each.days) for each in results if each.ending is Ending.FAILED] == [(keys[5], 1)]
     assert [result.requests for result in results] == [2, 0, 0, 0, 3, 1, 1, 0]
 
 

@@ -35,9 +35,10 @@ class RangeResults:
         self._end(Extracted(key, self._run_id, ending, self._now() - self._started, seal))
 
     def fail(self, days: Range, error: Exception) -> None:
-        """Note why days failed, or that time was up before they were asked for."""
+        """Note why days failed together, or that time was up before they were asked for."""
         left = isinstance(error, TimeIsUp)
-        for key in days:
+        together = [key for key in days if key not in self._ended]
+        for key in together:
             self._end(
                 Extracted(
                     key,
@@ -48,6 +49,7 @@ class RangeResults:
                     error_message=None if left else str(error) or type(error).__name__,
                     retry_after=error.retry_after if isinstance(error, Transient) else None,
                     quota_scope=error.scope if isinstance(error, QuotaExceeded) else None,
+                    days=1 if left else len(together),
                 )
             )
 

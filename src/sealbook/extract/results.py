@@ -51,6 +51,8 @@ class Extracted:
     """Whose quota is used up, if that is why."""
     requests: int = 0
     """How often the source was asked; the first day of a range has the requests for all of it."""
+    days: int = 1
+    """Of what failed: how many days failed together, each of which may be the one to blame."""
 
     def fact(self, attempt: str) -> PartitionSealed | PartitionFailed:
         """Return what came of it as a fact for the log; `attempt` is that of the step."""
