@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
 
 from sealbook.errors import QuotaExceeded, Transient
 from sealbook.extract.allowance import TimeIsUp
@@ -18,11 +17,10 @@ from sealbook.raw import RawMetadata
 class RangeResults:
     """The results of a range as part of a run. A day that has ended does not end again."""
 
-    def __init__(self, run_id: RunId, days: Range, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, run_id: RunId, days: Range) -> None:
         self._run_id = run_id
         self._days = days
-        self._now = now
-        self._started = now()
+        self._started = time.monotonic()
         self._ended: dict[PartitionKey, Extracted] = {}
         self._asked: Counter[PartitionKey] = Counter()
 
@@ -32,7 +30,7 @@ class RangeResults:
 
     def seal(self, key: PartitionKey, ending: Ending, seal: RawMetadata) -> None:
         """Note that a day is sealed, now or before."""
-        self._end(Extracted(key, self._run_id, ending, self._now() - self._started, seal))
+        self._end(Extracted(key, self._run_id, ending, time.monotonic() - self._started, seal))
 
     def fail(self, days: Range, error: Exception) -> None:
         """Note why days failed together, or that time was up before they were asked for."""
@@ -44,7 +42,7 @@ class RangeResults:
                     key,
                     self._run_id,
                     Ending.LEFT if left else Ending.FAILED,
-                    self._now() - self._started,
+                    time.monotonic() - self._started,
                     error_class=None if left else ErrorClass.of(error),
                     error_message=None if left else str(error) or type(error).__name__,
                     retry_after=error.retry_after if isinstance(error, Transient) else None,
@@ -55,8 +53,8 @@ class RangeResults:
 
     def left(self, days: Range) -> Range:
         """Return what has to be fetched of some days: from the first that has not ended to the last."""
-        open_ = [place for place, key in enumerate(days) if key not in self._ended]
-        return days[open_[0] : open_[-1] + 1] if open_ else ()
+        places = [place for place, key in enumerate(days) if key not in self._ended]
+        return days[places[0] : places[-1] + 1] if places else ()
 
     def results(self) -> list[Extracted]:
         """Return the result of each day, in their order."""
