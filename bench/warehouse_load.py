@@ -14,6 +14,7 @@ from bench.warehouse_peers import forget
 from sealbook.book import Book
 from sealbook.config import RetentionSettings, Settings, SourceSettings, SparkSettings
 from sealbook.extract.job import extract
+from sealbook.extract.ranges import singles
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.load.loader import Loader
 from sealbook.load.results import LoadEnding
@@ -43,7 +44,7 @@ class Raw:
     def extract(self, keys: Sequence[PartitionKey], restatement: int) -> RunId:
         """Seal a run of partitions."""
         extractor = demo_extractor(self.folder, threads=8, rows=ROWS, restatement=restatement)
-        assert all(each.seal for each in chain.from_iterable(extract(self.spark, extractor, keys)))
+        assert all(each.seal for each in chain.from_iterable(extract(self.spark, extractor, singles(keys))))
         return extractor.run_id
 
     def path(self, key: PartitionKey, run_id: RunId) -> str:

@@ -35,6 +35,7 @@ import os, signal, sys
 import sealbook
 from sealbook.extract.extraction import Extraction
 from sealbook.extract.extractor import Extractor
+from sealbook.extract.ranges import singles
 from sealbook.ledger.runs import RunWriter
 from sealbook.model.selection import Selection
 
@@ -42,7 +43,7 @@ def fetch(extraction, plan, run_id, on_progress, **_):
     [(name, keys)] = plan.keys.items()
     source = extraction._sources[name]
     extractor = Extractor(run_id, name, source.queries, extraction._raw_url, source.options, source.limits)
-    results = extractor(keys)
+    results = extractor(singles(keys))
     yield results[:2]
     RunWriter.tell = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     yield results[2:]

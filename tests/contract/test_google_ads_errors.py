@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealbook.errors import Permanent, QuotaExceeded, QuotaScope, SealbookError, Transient
+from sealbook.errors import Forbidden, Permanent, QuotaExceeded, QuotaScope, SealbookError, Transient
 from sealbook.extract.retry import RetryPolicy, with_retries
 from sealbook.extract.source import Source, load_source
 from tests.support.google_ads import (
@@ -57,8 +57,8 @@ def failure_of(server: GoogleAdsServer, *reply: Batch | Failure) -> SealbookErro
         (Failure("INTERNAL"), Transient),
         (Failure("DEADLINE_EXCEEDED"), Transient),
         (Failure("RESOURCE_EXHAUSTED"), QuotaExceeded),
-        (Failure("UNAUTHENTICATED"), Permanent),
-        (Failure("PERMISSION_DENIED"), Permanent),
+        (Failure("UNAUTHENTICATED"), Forbidden),
+        (Failure("PERMISSION_DENIED"), Forbidden),
         (Failure("INVALID_ARGUMENT"), Permanent),
         (Failure("NOT_FOUND"), Permanent),
         (Failure("UNIMPLEMENTED"), Permanent),
@@ -67,9 +67,9 @@ def failure_of(server: GoogleAdsServer, *reply: Batch | Failure) -> SealbookErro
         (Failure("UNAVAILABLE", [error("internal_error", "TRANSIENT_ERROR")]), Transient),
         (Failure("DEADLINE_EXCEEDED", [error("internal_error", "DEADLINE_EXCEEDED")]), Transient),
         (Failure("RESOURCE_EXHAUSTED", [error("quota_error", "RESOURCE_EXHAUSTED")]), QuotaExceeded),
-        (Failure("UNAUTHENTICATED", [error("authentication_error", "OAUTH_TOKEN_EXPIRED")]), Permanent),
-        (Failure("PERMISSION_DENIED", [error("authorization_error", "CUSTOMER_NOT_ENABLED")]), Permanent),
-        (Failure("PERMISSION_DENIED", [error("authorization_error", "USER_PERMISSION_DENIED")]), Permanent),
+        (Failure("UNAUTHENTICATED", [error("authentication_error", "OAUTH_TOKEN_EXPIRED")]), Forbidden),
+        (Failure("PERMISSION_DENIED", [error("authorization_error", "CUSTOMER_NOT_ENABLED")]), Forbidden),
+        (Failure("PERMISSION_DENIED", [error("authorization_error", "USER_PERMISSION_DENIED")]), Forbidden),
         (Failure("INVALID_ARGUMENT", [error("query_error", "UNRECOGNIZED_FIELD")]), Permanent),
         (Failure("INVALID_ARGUMENT", [error("request_error", "INVALID_CUSTOMER_ID")]), Permanent),
     ],
@@ -192,7 +192,7 @@ def test_a_quota_of_the_developer_token_is_that_of_the_whole_source(
         (Failure("UNAVAILABLE"), Transient),
         (Failure("INTERNAL"), Transient),
         (Failure("RESOURCE_EXHAUSTED", [quota(3)]), QuotaExceeded),
-        (Failure("PERMISSION_DENIED", [error("authorization_error", "CUSTOMER_NOT_ENABLED")]), Permanent),
+        (Failure("PERMISSION_DENIED", [error("authorization_error", "CUSTOMER_NOT_ENABLED")]), Forbidden),
     ],
     ids=str,
 )
@@ -239,7 +239,7 @@ def test_a_disabled_account_fails_alone(google_ads_server: GoogleAdsServer) -> N
 
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(outcome, customers))
-    assert outcomes == [COLUMNS] * 5 + [Permanent] + [COLUMNS] * 6
+    assert outcomes == [COLUMNS] * 5 + [Forbidden] + [COLUMNS] * 6
 
 
 def test_a_retry_starts_the_stream_again_and_each_try_is_a_request(
@@ -272,7 +272,8 @@ def test_a_reader_that_stops_early_cancels_the_stream(google_ads_server: GoogleA
     stream = source(google_ads_server).fetch(google_ads_key(), google_ads_query())
     assert isinstance(stream, Generator)
     next(stream)
-    held = inspect.getgeneratorlocals(stream)["stream"]  # as a traceback would: not left to the collector
+    answers = inspect.getgeneratorlocals(stream)["answers"]
+    held = inspect.getgeneratorlocals(answers)["stream"]  # as a traceback would: not left to the collector
     stream.close()
     assert google_ads_server.cancelled.wait(timeout=60)
     assert not held.is_active()

@@ -14,6 +14,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from sealbook.errors import NotFound, Permanent, Transient, Unwritable
+from sealbook.extract.ranges import singles
 from sealbook.extract.results import Ending
 from sealbook.model.failures import ErrorClass
 from sealbook.raw import RawReader, RawStore
@@ -153,7 +154,7 @@ def test_a_full_disk_is_told_with_errno_and_path_and_not_tried_again(
     assert error.value.remedy is not None
 
     opened.clear()
-    [result] = demo_extractor(tmp_path)(demo_keys(1, 1))
+    [result] = demo_extractor(tmp_path)(singles(demo_keys(1, 1)))
     assert result.ending is Ending.FAILED
     assert result.error_class is ErrorClass.PERMANENT
     assert "Errno 28" in (result.error_message or "")
@@ -164,7 +165,7 @@ def test_a_missing_bucket_fails_a_partition_once(s3_url: str, s3_server: S3Serve
     missing = s3_url.replace("bucket", "no-such-bucket")
     extractor = replace(demo_extractor(tmp_path), raw_url=missing, resumes=False)
     s3_server.expect(None)
-    [result] = extractor(demo_keys(1, 1))
+    [result] = extractor(singles(demo_keys(1, 1)))
     assert result.error_class is ErrorClass.PERMANENT
     assert "NoSuchBucket" in (result.error_message or "")
     assert s3_server.requests <= 3  # the put, and the removal of what it may have left

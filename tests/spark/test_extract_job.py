@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sealbook.extract.job import extract, results_frame
+from sealbook.extract.ranges import singles
 from sealbook.extract.results import Ending
 from sealbook.model.failures import ErrorClass
 from sealbook.raw import RawStore
@@ -28,7 +29,7 @@ def test_every_key_is_extracted_once_and_the_results_are_a_data_frame(
     keys = demo_keys(customers=7, days=40)
     extractor = demo_extractor(tmp_path, faults=[{"kind": "quota", "customers": ["c3"]}])
 
-    results = list(chain.from_iterable(extract(spark, extractor, keys)))
+    results = list(chain.from_iterable(extract(spark, extractor, singles(keys))))
 
     assert sorted(result.key for result in results) == sorted(keys)
     frame = results_frame(spark, results)
@@ -45,13 +46,13 @@ def test_results_come_while_the_job_runs_and_a_stopped_job_is_finished_by_a_reru
     keys = demo_keys(customers=5, days=100)
     extractor = demo_extractor(tmp_path)
     store = RawStore.open(extractor.raw_url)
-    with closing(extract(spark, extractor, keys, keys_per_task=50)) as batches:
+    with closing(extract(spark, extractor, singles(keys), keys_per_task=50)) as batches:
         first = next(batches)
     sealed_by_then = set(store.sealed())
     assert {result.key for result in first} <= {each.key for each in sealed_by_then}
     assert len(sealed_by_then) < len(keys)
 
-    again = list(chain.from_iterable(extract(spark, extractor, keys)))
+    again = list(chain.from_iterable(extract(spark, extractor, singles(keys))))
 
     endings = Counter(result.ending for result in again)
     assert endings[Ending.SKIPPED] >= len(first)
@@ -65,7 +66,7 @@ def test_a_source_that_cannot_be_made_fails_its_partitions_not_the_job(
 ) -> None:
     extractor = demo_extractor(tmp_path, no_such_option=1)
 
-    [result] = chain.from_iterable(extract(spark, extractor, demo_keys(customers=1, days=1)))
+    [result] = chain.from_iterable(extract(spark, extractor, singles(demo_keys(customers=1, days=1))))
 
     assert (result.ending, result.error_class) == (Ending.FAILED, ErrorClass.PERMANENT)
     assert "no_such_option" in str(result.error_message)

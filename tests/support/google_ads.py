@@ -149,14 +149,17 @@ class GoogleAdsServer:
         metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
         with self._lock:
             self.requests.append(Request(request.customer_id, request.query, metadata))
-            replies = self._replies.get(request.customer_id, [self._default])
-            reply = replies.pop(0) if len(replies) > 1 else replies[0]
+            reply = self._reply_to(self.requests[-1])
         time.sleep(self._latency_seconds)
         for step in reply:
             if isinstance(step, Failure):
                 self._fail(step, context)
             else:
                 yield step
+
+    def _reply_to(self, request: Request) -> list[bytes | Failure]:
+        replies = self._replies.get(request.customer_id, [self._default])
+        return replies.pop(0) if len(replies) > 1 else replies[0]
 
     def _fail(self, failure: Failure, context: Any) -> None:
         import grpc

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from sealbook.extract.ranges import singles
 from sealbook.ledger import Ledger
 from sealbook.load.loader import Loader
 from sealbook.load.results import Loaded
@@ -55,7 +56,7 @@ class Warehouse:
     def seal(self, keys: Sequence[PartitionKey], *, rows: int = 5, restatement: int = 0) -> RunId:
         """Extract partitions as a new run; another restatement has other rows."""
         extractor = demo_extractor(self.folder, rows=rows, restatement=restatement)
-        extractor(keys)
+        extractor(singles(keys))
         return extractor.run_id
 
     def accept(self, keys: Sequence[PartitionKey], run_id: RunId, *, rows: int = 5) -> None:

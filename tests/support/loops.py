@@ -23,6 +23,7 @@ from sealbook.extract.allowance import ALONE, Allowance
 from sealbook.extract.extraction import Extraction
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.plan import ExtractPlan
+from sealbook.extract.ranges import Ranges
 from sealbook.extract.results import Extracted
 from sealbook.extract.retry import RetryPolicy
 from sealbook.extract.sources.demo import demo_configuration
@@ -101,8 +102,9 @@ class LightExtraction(Extraction):
         allowances: Mapping[str, Allowance] | None = None,
     ) -> Generator[list[Extracted], None, None]:
         """Fetch a few at once, so that there are many moments at which to be killed."""
-        for name, keys in plan.keys.items():
+        for name in plan.keys:
             source = self._sources[name]
+            ranges = plan.ranges(name, Ranges(source))
             extractor = Extractor(
                 run_id=run_id,
                 source_name=name,
@@ -114,8 +116,8 @@ class LightExtraction(Extraction):
                 resumes=resumes,
                 allowance=(allowances or {}).get(name, ALONE),
             )
-            for start in range(0, len(keys), _AT_ONCE):
-                yield extractor(keys[start : start + _AT_ONCE])
+            for start in range(0, len(ranges), _AT_ONCE):
+                yield extractor(ranges[start : start + _AT_ONCE])
 
 
 class LightValidator(Validator):

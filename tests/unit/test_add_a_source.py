@@ -31,9 +31,7 @@ def blocks(language: str) -> list[str]:
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The package of the page, installed for one test: its module, and its entry point."""
-    module, _ = blocks("python")
     (project,) = blocks("toml")
-    name = module.split("\n")[0].removeprefix("# ")
     entries = tomllib.loads(project)["project"]["entry-points"]
     info = tmp_path / "csv_folder-1.0.dist-info"
     info.mkdir()
@@ -44,7 +42,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
             for group, names in entries.items()
         )
     )
-    (tmp_path / name).write_text(module)
+    for module in blocks("python"):
+        (tmp_path / module.split("\n")[0].removeprefix("# ")).write_text(module)
     monkeypatch.syspath_prepend(tmp_path)
     yield
     sys.modules.pop("csv_folder", None)
@@ -78,18 +77,25 @@ def source(exports: Path, settings: SourceSettings, installed: None) -> Source: 
     return load_source(settings.name, settings.options)
 
 
-def test_the_test_of_the_page_passes_and_can_fail(installed: None, tmp_path: Path) -> None:  # noqa: ARG001
-    """In a process of its own, as its author runs it; then with a source that classes a failure wrongly."""
-    _, tests = blocks("python")
-    (tmp_path / "test_csv_folder.py").write_text(tests)
-    assert run_pytest(tmp_path) == 0
-    module = tmp_path / "csv_folder.py"
-    module.write_text(module.read_text().replace("Permanent(", "Transient("))
-    assert run_pytest(tmp_path) == 1
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("module", "right", "wrong"),
+    [
+        ("csv_folder.py", "Permanent(", "Transient("),
+        ("csv_months.py", "yield wanted[row", "yield min(wanted.values()), row or wanted[row"),
+    ],
+)
+def test_the_tests_of_the_page_pass_and_can_fail(module: str, right: str, wrong: str, tmp_path: Path) -> None:
+    """In a process of its own, as its author runs it; then with a source that has something wrong."""
+    assert run_pytest(tmp_path, f"test_{module}") == 0
+    file = tmp_path / module
+    assert right in file.read_text()
+    file.write_text(file.read_text().replace(right, wrong))
+    assert run_pytest(tmp_path, f"test_{module}") == 1
 
 
-def run_pytest(folder: Path) -> int:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_csv_folder.py"]
+def run_pytest(folder: Path, file: str) -> int:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file]
     there = {**os.environ, "PYTHONPATH": "."}
     return subprocess.run(command, cwd=folder, capture_output=True, env=there).returncode
 

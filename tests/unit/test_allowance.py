@@ -15,7 +15,7 @@ from sealbook.extract.results import Ending
 from sealbook.extract.retry import RetryPolicy
 from tests.support.extraction import demo_extractor, demo_keys
 
-[KEY] = demo_keys(customers=1, days=1)
+DAYS = tuple(demo_keys(customers=1, days=1))
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def failing(tmp_path: Path) -> Callable[[Allowance], Extractor]:
 def test_requests_are_counted(failing: Callable[[Allowance], Extractor]) -> None:
     """Each try asks once; what is sealed already asks nothing."""
     extractor = failing(Allowance())
-    [first], [again] = extractor([KEY]), extractor([KEY])
+    [first], [again] = extractor([DAYS]), extractor([DAYS])
     assert [(each.ending, each.requests) for each in (first, again)] == [
         (Ending.SEALED, 4),
         (Ending.SKIPPED, 0),
@@ -37,7 +37,7 @@ def test_requests_are_counted(failing: Callable[[Allowance], Extractor]) -> None
 
 
 def test_where_requests_are_reserved_it_asks_once(failing: Callable[[Allowance], Extractor]) -> None:
-    [result] = failing(Allowance(once=True))([KEY])
+    [result] = failing(Allowance(once=True))([DAYS])
     assert (result.ending, result.requests) == (Ending.FAILED, 1)
 
 
@@ -46,12 +46,12 @@ def test_a_task_that_is_tried_again_asks_nothing(
 ) -> None:
     """Nobody knows what it had asked before it was lost."""
     monkeypatch.setattr(module, "attempt_number", lambda: 1)
-    [result] = failing(Allowance(once=True))([KEY])
+    [result] = failing(Allowance(once=True))([DAYS])
     assert (result.ending, result.error_class, result.requests) == (Ending.FAILED, "transient", 0)
 
 
 def test_nothing_is_asked_once_time_is_up(failing: Callable[[Allowance], Extractor]) -> None:
-    [result] = failing(Allowance(until=0.0))([KEY])
+    [result] = failing(Allowance(until=0.0))([DAYS])
     assert (result.ending, result.requests, result.seal) == (Ending.LEFT, 0, None)
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sealbook.config import SourceSettings
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.extract.plan import NotBegun, deal, plan_extraction
+from sealbook.extract.ranges import singles
 from sealbook.model import PartitionKey
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Account
@@ -173,23 +174,23 @@ def test_dealing_is_complete_balanced_and_gives_every_account_to_all_tasks(
         for day in range(size)
     ]
 
-    dealt = deal(keys, tasks)
+    dealt = deal(singles(keys), tasks)
 
-    assert sorted(key for task in dealt for key in task) == sorted(keys)
+    assert sorted(days for task in dealt for days in task) == sorted(singles(keys))
     assert max(map(len, dealt)) - min(map(len, dealt)) <= 1
     assert len(dealt) == min(tasks, len(keys))
     for account, size in enumerate(sizes):
-        shares = [sum(key.customer_id == f"c{account}" for key in task) for task in dealt]
+        shares = [sum(key.customer_id == f"c{account}" for (key,) in task) for task in dealt]
         assert max(shares) <= -(-size // tasks)
 
 
 def test_accounts_take_turns_within_a_task() -> None:
-    keys = [
-        PartitionKey("demo", account, "campaign_daily", date(2026, 1, day))
-        for account in "abc"
-        for day in range(1, 11)
+    ranges = [
+        tuple(PartitionKey("demo", account, query, date(2026, 1, day)) for day in range(1, days))
+        for account, days in (("a", 31), ("b", 2), ("c", 9))
+        for query in ("campaign_daily", "ad_group_daily", "keyword_daily", "search_daily")
     ]
 
-    for task in deal(keys, 2):
-        first_round = Counter(key.customer_id for key in task[:3])
+    for task in deal(ranges, 2):
+        first_round = Counter(days[0].customer_id for days in task[:3])
         assert set(first_round.values()) == {1}

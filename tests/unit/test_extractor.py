@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sealbook.extract.extractor import Extractor
+from sealbook.extract.ranges import singles
 from sealbook.extract.results import Ending, Extracted
 from sealbook.extract.sources.demo import DemoSource
 from sealbook.model import PartitionKey
@@ -25,7 +26,7 @@ KEYS = demo_keys(customers=3, days=4)
 def test_every_partition_is_sealed_with_what_its_query_says(tmp_path: Path) -> None:
     extractor = demo_extractor(tmp_path)
 
-    results = extractor(KEYS)
+    results = extractor(singles(KEYS))
 
     assert [result.key for result in results] == KEYS
     assert {result.ending for result in results} == {Ending.SEALED}
@@ -45,7 +46,7 @@ def test_each_day_is_fetched_by_the_version_that_holds_then(tmp_path: Path) -> N
     query = replace(query, contracts=contracts, schema_version="2", terms=terms)
     extractor = replace(demo_extractor(tmp_path), queries={"campaign_daily": query})
 
-    seals = [result.seal for result in extractor(KEYS[:4])]
+    seals = [result.seal for result in extractor(singles(KEYS[:4]))]
 
     told = [(seal.schema_version, seal.query_hash) for seal in seals if seal is not None]
     assert told == [("1", replace(query, text="old").hash)] * 2 + [("2", query.hash)] * 2
@@ -54,9 +55,9 @@ def test_each_day_is_fetched_by_the_version_that_holds_then(tmp_path: Path) -> N
 def test_the_same_run_again_skips_what_it_sealed(tmp_path: Path) -> None:
     """R-RAW-4: a rerun finishes what is left and touches nothing that is sealed."""
     extractor = demo_extractor(tmp_path)
-    first = extractor(KEYS[:5])
+    first = extractor(singles(KEYS[:5]))
 
-    again = extractor(KEYS)
+    again = extractor(singles(KEYS))
 
     assert [result.ending for result in again] == [Ending.SKIPPED] * 5 + [Ending.SEALED] * 7
     assert [_counts(result) for result in again[:5]] == [_counts(result) for result in first]
@@ -68,7 +69,7 @@ def test_the_same_run_again_rewrites_its_own_unsealed_leftover(tmp_path: Path) -
     store = RawStore.open(extractor.raw_url)
     store.write(KEYS[0], extractor.run_id, [b'{"half": "done"}'])
 
-    [result] = extractor(KEYS[:1])
+    [result] = extractor(singles(KEYS[:1]))
 
     assert result.ending is Ending.SEALED
     assert b"half" not in store.read(KEYS[0], extractor.run_id).payload()
@@ -88,7 +89,7 @@ def test_one_account_s_failure_is_its_own_and_is_classed(
     """R-CTL-7."""
     extractor = demo_extractor(tmp_path, faults=[{"kind": kind, "customers": ["c1"]}])
 
-    results = extractor(KEYS)
+    results = extractor(singles(KEYS))
 
     failed = [result for result in results if result.ending is Ending.FAILED]
     assert {result.key.customer_id for result in failed} == {"c1"}
@@ -116,7 +117,7 @@ def test_a_quota_that_is_used_up_stops_requests_of_its_scope_alone(
     monkeypatch.setattr(DemoSource, "fetch", counted)
     extractor = demo_extractor(tmp_path, faults=[fault])
 
-    results = [extractor.extract(key) for key in KEYS]
+    results = [result for days in singles(KEYS) for result in extractor.extract(days)]
 
     assert sorted(set(fetched)) == asked
     assert fetched.count("c1") == 1
@@ -130,7 +131,7 @@ def test_a_quota_that_is_used_up_stops_requests_of_its_scope_alone(
 def test_a_failure_that_passes_is_retried_within_the_fetch(tmp_path: Path) -> None:
     extractor = demo_extractor(tmp_path, faults=[{"kind": "transient", "tries": 2}])
 
-    assert {result.ending for result in extractor(KEYS)} == {Ending.SEALED}
+    assert {result.ending for result in extractor(singles(KEYS))} == {Ending.SEALED}
 
 
 def test_an_error_of_a_foreign_source_is_the_partition_s_result(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_an_error_of_a_foreign_source_is_the_partition_s_result(tmp_path: Path) 
     template = demo_extractor(tmp_path)
     broken = Broken(**{name: getattr(template, name) for name in template.__dataclass_fields__})
 
-    [result] = broken(KEYS[:1])
+    [result] = broken(singles(KEYS[:1]))
 
     assert (result.ending, result.error_class) == (Ending.FAILED, ErrorClass.PERMANENT)
     assert result.error_message == "ZeroDivisionError"
@@ -159,10 +160,10 @@ def test_requests_wait_for_the_limit_of_their_account_but_sealed_ones_ask_for_no
 
     extractor = demo_extractor(tmp_path, threads=1)
     extractor.__dict__["_limiter"] = Limiter()
-    extractor(KEYS)
+    extractor(singles(KEYS))
     assert sorted(asked) == sorted(key.customer_id for key in KEYS)
 
-    extractor(KEYS)
+    extractor(singles(KEYS))
     assert len(asked) == len(KEYS)
 
 
@@ -184,8 +185,8 @@ def test_a_run_that_resumes_nothing_saves_the_question(
     extractor = replace(demo_extractor(tmp_path), resumes=False)
     asked: list[object] = []
     monkeypatch.setattr(RawStore, "is_sealed", lambda *key: asked.append(key))
-    first = extractor(KEYS[:2])
-    again = extractor(KEYS[:2])
+    first = extractor(singles(KEYS[:2]))
+    again = extractor(singles(KEYS[:2]))
     assert asked == []
     assert [result.ending for result in (*first, *again)] == [Ending.SEALED] * 2 + [Ending.SKIPPED] * 2
     assert [_counts(result) for result in again] == [_counts(result) for result in first]

@@ -14,6 +14,7 @@ from sealbook.extract.allowance import ALONE, NO_ALLOWANCES, Allowance
 from sealbook.extract.checking import check_sources
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.plan import ExtractPlan, plan_extraction
+from sealbook.extract.ranges import Ranges
 from sealbook.extract.results import Ending, Extracted
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.progress import OnProgress, no_progress
@@ -88,17 +89,13 @@ class Extraction:
             while batch := list(islice(results, _FOUND_AT_ONCE)):
                 found.update(result.key for result in batch)
                 yield batch
-        left = {
-            name: own
-            for name, keys in plan.keys.items()
-            if (own := [key for key in keys if key not in found])
-        }
+        left = [name for name, keys in plan.keys.items() if not found.issuperset(keys)]
         if not left:
             return
         begin()
         from sealbook.extract.job import extract
 
-        for name, keys in left.items():
+        for name in left:
             source = self._sources[name]
             extractor = Extractor(
                 run_id=run_id,
@@ -110,7 +107,8 @@ class Extraction:
                 resumes=resumes,
                 allowance=allowances.get(name, ALONE),
             )
-            with closing(extract(self._spark(), extractor, keys)) as batches:
+            ranges = plan.ranges(name, Ranges(source), found)
+            with closing(extract(self._spark(), extractor, ranges)) as batches:
                 yield from batches
 
     def _found(self, plan: ExtractPlan, run_id: RunId) -> Iterator[Extracted]:

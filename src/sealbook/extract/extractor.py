@@ -1,28 +1,35 @@
-"""Extraction in a worker: fetch, write and seal partitions with a bounded pool of threads."""
+"""Extraction in a worker: fetch ranges, write and seal their days, with a bounded pool of threads."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
+from itertools import chain
 from threading import Semaphore
 
 from sealbook.clock import utc_now
 from sealbook.config import Limits
-from sealbook.errors import AlreadySealed, QuotaExceeded, Transient
+from sealbook.errors import AlreadySealed, ConfigError, Forbidden, QuotaExceeded, Transient, Unwritable
 from sealbook.extract.allowance import ALONE, Allowance, TimeIsUp
+from sealbook.extract.by_day import by_day
 from sealbook.extract.limits import RequestLimiter
 from sealbook.extract.quotas import UsedUpQuotas
+from sealbook.extract.range_results import RangeResults
+from sealbook.extract.ranges import NotRanged, Range
 from sealbook.extract.results import Ending, Extracted
 from sealbook.extract.retry import RetryPolicy, with_retries
-from sealbook.extract.source import Source, load_source
-from sealbook.model import PartitionKey, RunId
+from sealbook.extract.source import Ranged, Source, load_source
+from sealbook.model import RunId
 from sealbook.model.contract import Query
-from sealbook.model.failures import ErrorClass
-from sealbook.raw import RawMetadata, RawStore, Row
+from sealbook.raw import Payload, RawStore, Row
 from sealbook.spark.tasks import attempt_number
 from sealbook.storage.ahead import IN_FLIGHT, ahead
+
+_OF_EVERY_DAY = (ConfigError, Forbidden, QuotaExceeded, TimeIsUp, Unwritable)
+"""Errors that any other day would end with, too: to ask for fewer days would be in vain."""
 
 
 @dataclass(frozen=True)
@@ -44,77 +51,115 @@ class Extractor:
     resumes: bool = True
     allowance: Allowance = ALONE
 
-    def __call__(self, keys: Sequence[PartitionKey]) -> list[Extracted]:
-        """Extract partitions, several at once; one that fails is a result like the others."""
+    def __call__(self, ranges: Sequence[Range]) -> list[Extracted]:
+        """Extract ranges, several at once; a day that fails is a result like the others."""
         # Made before there are threads, which must share them.
         self._limiter, self._fetches, self._quotas, self._asks  # noqa: B018
         # Whoever waits for the storage keeps nobody from the source, and the other way round.
-        return list(ahead(self.extract, keys, at_once=max(self.limits.threads, IN_FLIGHT)))
+        done = ahead(self.extract, ranges, at_once=max(self.limits.threads, IN_FLIGHT))
+        return list(chain.from_iterable(done))
 
-    def extract(self, key: PartitionKey) -> Extracted:
-        """Fetch a partition, write it and seal it, unless this run has done so before."""
-        started = time.monotonic()
-        asked: list[PartitionKey] = []
+    def extract(self, days: Range) -> list[Extracted]:
+        """Fetch the days of a range, write and seal each, unless this run has done so before."""
+        results = RangeResults(self.run_id, days)
+        self._extract(days, results)
+        return results.results()
+
+    def _extract(self, days: Range, results: RangeResults) -> None:
+        """Extract days; the halves of what failed are asked for again, so that a bad day fails alone."""
+        error = self._tried(days, results)
+        if error is None:
+            return
+        left = results.left(days)
+        if len(left) > 1 and self._splits(error):
+            self._extract(left[: len(left) // 2], results)
+            self._extract(left[len(left) // 2 :], results)
+        else:
+            results.fail(left, error)
+
+    def _splits(self, error: Exception) -> bool:
+        """Say whether fewer days may be asked for after an error: one that may be a single day's."""
+        if self.allowance.once or isinstance(error, _OF_EVERY_DAY):
+            return False
+        return not isinstance(error, Transient) or error.retry_after is None
+
+    def _tried(self, days: Range, results: RangeResults) -> Exception | None:
+        """Extract days as often as the policy allows, and return why some have not ended, if so it is."""
         try:
-            ending, seal = self._sealed(key, asked)
-        except TimeIsUp:
-            return Extracted(
-                key, self.run_id, Ending.LEFT, seconds=time.monotonic() - started, requests=len(asked)
-            )
+            if self._asks:
+                self._skip_sealed(days, results)
+            if results.left(days):
+                self.allowance.check_first(attempt_number())
+                retry = replace(self.retry, tries=1) if self.allowance.once else self.retry
+                with_retries(lambda: self._try(results.left(days), results), retry)
         except Exception as error:  # noqa: BLE001 - a source is foreign code: whatever it raises is the result
-            return Extracted(
-                key,
-                self.run_id,
-                Ending.FAILED,
-                seconds=time.monotonic() - started,
-                error_class=ErrorClass.of(error),
-                error_message=str(error) or type(error).__name__,
-                retry_after=error.retry_after if isinstance(error, Transient) else None,
-                quota_scope=error.scope if isinstance(error, QuotaExceeded) else None,
-                requests=len(asked),
-            )
-        seconds = time.monotonic() - started
-        return Extracted(key, self.run_id, ending, seconds=seconds, seal=seal, requests=len(asked))
+            return error
+        return None
 
-    def _sealed(self, key: PartitionKey, asked: list[PartitionKey]) -> tuple[Ending, RawMetadata]:
+    def _skip_sealed(self, days: Range, results: RangeResults) -> None:
+        for key in days:
+            if self._store.is_sealed(key, self.run_id):
+                results.seal(key, Ending.SKIPPED, self._store.metadata(key, self.run_id))
+
+    def _try(self, days: Range, results: RangeResults) -> None:
+        """Make one whole try: a stream that broke cannot go on, so nothing smaller can be repeated.
+
+        No day is sealed before the stream has ended: until then nobody knows whether one is whole.
+        """
+        query = self.queries[days[0].query_name].on(days[0].logical_date)
+        payloads: list[Payload] = []
         try:
-            if self._asks and self._store.is_sealed(key, self.run_id):
-                return Ending.SKIPPED, self._store.metadata(key, self.run_id)
-            self.allowance.check_first(attempt_number())
-            retry = replace(self.retry, tries=1) if self.allowance.once else self.retry
-            return Ending.SEALED, with_retries(lambda: self._try(key, asked), retry)
+            with closing(self._rows(days, query, results)) as rows:
+                for key, own in by_day(rows, days):
+                    payloads.append(self._store.write(key, self.run_id, own))
+        except BaseException:
+            self._store.discard(payloads)
+            raise
+        for payload in payloads:
+            self._seal(payload, query, results)
+
+    def _seal(self, payload: Payload, query: Query, results: RangeResults) -> None:
+        try:
+            seal = self._store.seal(
+                payload.key,
+                self.run_id,
+                payload,
+                schema_version=query.schema_version,
+                query_hash=query.hash,
+                extracted_at=utc_now(),
+                api_version=query.api_version,
+            )
         except AlreadySealed:
-            return Ending.SKIPPED, self._store.metadata(key, self.run_id)
+            seal = self._store.metadata(payload.key, self.run_id)
+            results.seal(payload.key, Ending.SKIPPED, seal)
+        else:
+            results.seal(payload.key, Ending.SEALED, seal)
 
-    def _try(self, key: PartitionKey, asked: list[PartitionKey]) -> RawMetadata:
-        """Make one whole try: a stream that broke cannot go on, so nothing smaller can be repeated."""
-        query = self.queries[key.query_name].on(key.logical_date)
-        payload = self._store.write(key, self.run_id, self._rows(key, query, asked))
-        return self._store.seal(
-            key,
-            self.run_id,
-            payload,
-            schema_version=query.schema_version,
-            query_hash=query.hash,
-            extracted_at=utc_now(),
-            api_version=query.api_version,
-        )
+    def _rows(
+        self, days: Range, query: Query, results: RangeResults
+    ) -> Generator[tuple[date, Row], None, None]:
+        """Yield the rows of days, each with its day, as one of so many fetches at once as the limits allow.
 
-    def _rows(self, key: PartitionKey, query: Query, asked: list[PartitionKey]) -> Iterator[Row]:
-        """Yield a partition's rows, as one of so many fetches at once as the limits allow.
-
-        That the source is asked is noted in `asked` before it is.
+        It is one request, which is noted before the source is asked.
         """
         with self._fetches:
-            self._quotas.check(key)
-            self._limiter.acquire(key.customer_id)
+            self._quotas.check(days[0])
+            self._limiter.acquire(days[0].customer_id)
             self.allowance.check_time()
-            asked.append(key)
+            results.ask(days)
             try:
-                yield from self._source.fetch(key, query)
+                yield from self._fetch(days, query)
             except QuotaExceeded as failure:
-                self._quotas.learn(key, failure)
+                self._quotas.learn(days[0], failure)
                 raise
+
+    def _fetch(self, days: Range, query: Query) -> Iterator[tuple[date, Row]]:
+        if len(days) == 1:
+            [key] = days
+            return ((key.logical_date, row) for row in self._source.fetch(key, query))
+        if not isinstance(self._source, Ranged):
+            raise NotRanged(f"source {self.source_name} takes one day in a request, not {len(days)}")
+        return self._source.fetch_range(days, query)
 
     @cached_property
     def _asks(self) -> bool:

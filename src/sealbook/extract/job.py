@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.plan import deal
+from sealbook.extract.ranges import Range
 from sealbook.extract.results import Extracted
-from sealbook.model import PartitionKey
 from sealbook.spark.tasks import run_tasks
 
 if TYPE_CHECKING:
@@ -29,17 +29,18 @@ RESULT_SCHEMA = (
 def extract(
     spark: SparkSession,
     extractor: Extractor,
-    keys: Sequence[PartitionKey],
+    ranges: Sequence[Range],
     *,
     keys_per_task: int = KEYS_PER_TASK,
 ) -> Generator[list[Extracted], None, None]:
-    """Extract partitions on Spark, and yield results as tasks end. Run it again to do what is left.
+    """Extract ranges on Spark, and yield results as tasks end. Run it again to do what is left.
 
     The extractor's limits are for all tasks together. Closing the iterator stops the job; what was sealed by
     then stays, and nothing is half sealed.
     """
     at_once = spark.sparkContext.defaultParallelism
-    tasks = deal(keys, at_once * ceil(len(keys) / (at_once * keys_per_task)))
+    keys = sum(map(len, ranges))
+    tasks = deal(ranges, at_once * ceil(keys / (at_once * keys_per_task)))
     return run_tasks(spark, tasks, replace(extractor, processes=min(at_once, len(tasks) or 1)))
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sealbook.config import SourceSettings, configured
 from sealbook.errors import ConfigError, Conflict, InvalidInput
+from sealbook.extract.ranges import Range, Ranges
 from sealbook.model import PartitionKey
 from sealbook.model.claims import Lease
 from sealbook.model.freshness import today
@@ -48,6 +49,20 @@ class ExtractPlan:
             for key in part.expand():
                 found[key.source].append(key)
         return dict(found)
+
+    def ranges(self, source: str, ranges: Ranges, besides: Collection[PartitionKey] = ()) -> list[Range]:
+        """Return the partitions of a source as they are fetched together, without some that are there.
+
+        No range goes across two parts: who wants days fetched apart says them in parts of their own.
+        """
+        return [
+            days
+            for part in self.parts
+            if part.source is None or source in part.source
+            for days in ranges.gather(
+                key for key in part.expand() if key.source == source and key not in besides
+            )
+        ]
 
     def __len__(self) -> int:
         return sum(part.count() for part in self.parts)
@@ -175,14 +190,14 @@ def _check_days(sources: Mapping[str, SourceSettings], keys: Iterable[PartitionK
             raise ConfigError(f"{key}: the account has no such day, but {has}", remedy=_REMEDY)
 
 
-def deal(keys: Iterable[PartitionKey], tasks: int) -> list[list[PartitionKey]]:
-    """Deal keys to tasks: equally many to each, and each account's to all, so that a slow one holds none up.
+def deal(ranges: Iterable[Range], tasks: int) -> list[list[Range]]:
+    """Deal ranges to tasks: equally many to each, each account's to all, so that a slow one holds none up.
 
     Within a task the accounts take turns, for the same reason.
     """
-    accounts: dict[str, list[PartitionKey]] = defaultdict(list)
-    for key in keys:
-        accounts[key.customer_id].append(key)
-    in_turn = [(place, key) for own in accounts.values() for place, key in enumerate(own)]
+    accounts: dict[str, list[Range]] = defaultdict(list)
+    for days in ranges:
+        accounts[days[0].customer_id].append(days)
+    in_turn = [(place, days) for own in accounts.values() for place, days in enumerate(own)]
     dealt = [sorted(in_turn[first::tasks], key=lambda item: item[0]) for first in range(tasks)]
-    return [[key for _, key in task] for task in dealt if task]
+    return [[days for _, days in task] for task in dealt if task]

@@ -168,7 +168,8 @@ class Pipeline:
         if by_kind[WorkKind.FETCH]:
             if run_id is None:
                 raise InvalidInput.of("run_id", run_id, "a run, for what is to be fetched")
-            plan = ExtractPlan((Selection(keys=[claim.key for claim in by_kind[WorkKind.FETCH]]),))
+            # Each by itself, as it was claimed and reserved: one that fails must not hold up the others.
+            plan = ExtractPlan(tuple(Selection(keys=[claim.key]) for claim in by_kind[WorkKind.FETCH]))
             for extracted in self._extract(plan, run_id, no_progress, self._start, allowances, under):
                 seals += [result.seal for result in extracted if result.seal is not None]
                 yield StageBatch(Stage.EXTRACT, extracted)

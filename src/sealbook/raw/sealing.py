@@ -79,6 +79,12 @@ class Sealer:
             raise already_sealed(run)
         return sealed
 
+    def discard(self, payloads: Iterable[Payload]) -> None:
+        """Remove payloads that nobody will seal; where that fails they are leftovers."""
+        if paths := [RunPaths(each.key, each.run_id).payload(each.name) for each in payloads]:
+            with reported(f"{', '.join(paths)} will not be sealed, but may be left over"):
+                self._storage.delete(paths)
+
     def _standing(self, run: RunPaths) -> RawMetadata:
         """Return the seal that was there first: a rival's, or our own, if only its answer was lost."""
         sealed = read_seal(self._storage, run)

@@ -171,6 +171,10 @@ class RawStore(RawReader):
         )
         return self._sealer.seal(RunPaths(key, RunId(run_id)), payload, metadata)
 
+    def discard(self, payloads: Iterable[Payload]) -> None:
+        """Remove payloads that nobody will seal, without a seal having been tried: their stream broke."""
+        self._sealer.discard(payloads)
+
     def remove(self, leftovers: Iterable[Leftover]) -> None:
         """Remove leftovers; one that is gone already is no error."""
         self._storage.delete([each.path for each in leftovers])

@@ -1,16 +1,17 @@
-"""The Google Ads source: one SearchStream of the official client for each partition."""
+"""The Google Ads source: one SearchStream of the official client for each partition, or range of days."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import date
 from typing import Any, Self
 
 import msgspec
 
 from sealbook.config.documents import error_in
-from sealbook.errors import ConfigError, InvalidInput
+from sealbook.errors import ConfigError, InvalidInput, Permanent
 from sealbook.extract.source import BadOption, Remark, read_options
 from sealbook.extract.sources.google_ads_client import (
     CUSTOMERS,
@@ -21,18 +22,18 @@ from sealbook.extract.sources.google_ads_client import (
 )
 from sealbook.extract.sources.google_ads_ends import end_of
 from sealbook.extract.sources.google_ads_errors import classed, request_errors
+from sealbook.extract.sources.google_ads_ranges import DAYS_PER_REQUEST, PLACEHOLDER, bind_range
 from sealbook.extract.sources.google_ads_rows import Columns, RowFlattener
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Query
 from sealbook.model.keys import GOOGLE_ADS, check_customer_id, normalise_customer_id
 from sealbook.model.words import counted
 
-_PLACEHOLDER = "{logical_date}"
 _ANSWER_SECONDS = 30.0
 
 
 class GoogleAdsSource:
-    """Fetches the rows of a GAQL query for one account and day. Connects at the first fetch."""
+    """Fetches the rows of a GAQL query for one account and its days. Connects at the first fetch."""
 
     def __init__(self, options: GoogleAdsOptions) -> None:
         """Take checked options."""
@@ -87,7 +88,34 @@ class GoogleAdsSource:
 
     def fetch(self, key: PartitionKey, query: Query) -> Iterator[Columns]:
         """Stream the rows of one partition as flat columns."""
-        text = bind_logical_date(query, key.logical_date)
+        with closing(self._answers(key, query, bind_logical_date(query, key.logical_date), key)) as answers:
+            for rows, flatten in answers:
+                for row in rows:
+                    yield flatten(row)
+
+    def days_per_request(self, query: Query) -> int:
+        """Return 31 where the text for one day can be made one for several that gives the same rows."""
+        return 1 if bind_range(query.text, date.min, date.max) is None else DAYS_PER_REQUEST
+
+    def fetch_range(self, keys: Sequence[PartitionKey], query: Query) -> Iterator[tuple[date, Columns]]:
+        """Stream the rows of several days as flat columns, each with its day."""
+        first, last = keys[0], keys[-1].logical_date
+        text = bind_range(query.text, first.logical_date, last)
+        if text is None:
+            raise ConfigError(f"query {query.name} can be asked for one day at a time only")
+        days = {key.logical_date.isoformat(): key.logical_date for key in keys}
+        with closing(self._answers(first, query, text, f"{first} … {last}")) as answers:
+            for rows, flatten in answers:
+                for row in rows:
+                    day = days.get(row.segments.date)
+                    if day is None:
+                        raise Permanent(f"{first} … {last}: a row of {row.segments.date!r} came")
+                    yield day, flatten(row)
+
+    def _answers(
+        self, key: PartitionKey, query: Query, text: str, asked: object
+    ) -> Generator[tuple[Sequence[Any], RowFlattener], None, None]:
+        """Yield the messages of a stream: their rows, and what flattens them. `asked` is for errors."""
         api_version = check_api_version(query.api_version)
         service = self._service(api_version)
         stream = None
@@ -102,10 +130,9 @@ class GoogleAdsSource:
                 if mask != answer.field_mask.paths:
                     mask = list(answer.field_mask.paths)
                     flatten = RowFlattener(answer.results[0].DESCRIPTOR, mask)
-                for row in answer.results:
-                    yield flatten(row)
+                yield answer.results, flatten
         except request_errors() as error:
-            raise classed(error, key, api_version) from error
+            raise classed(error, asked, api_version) from error
         finally:
             # A reader that stops early must not leave the server sending.
             if stream is not None:
@@ -120,10 +147,10 @@ class GoogleAdsSource:
 
 def bind_logical_date(query: Query, day: date) -> str:
     """Put the day into the query's text; `{logical_date}` is the only placeholder, other braces stand."""
-    if _PLACEHOLDER not in query.text:
+    if PLACEHOLDER not in query.text:
         problem = f"the text of query {query.name} does not say where the day goes"
-        remedy = f"Write WHERE segments.date = '{_PLACEHOLDER}'."
+        remedy = f"Write WHERE segments.date = '{PLACEHOLDER}'."
         if query.file is None:
             raise ConfigError(problem, remedy=remedy)
         raise error_in(query.file, ("queries", query.name, "text"), problem, remedy=remedy)
-    return query.text.replace(_PLACEHOLDER, day.isoformat())
+    return query.text.replace(PLACEHOLDER, day.isoformat())

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from sealbook.errors import ConfigError, MissingExtra, Permanent, Transient
+from sealbook.errors import ConfigError, Forbidden, MissingExtra, Transient
 
 _PACKAGE = "google.ads.googleads"
 SEARCH, CUSTOMERS = "GoogleAdsService", "CustomerService"
@@ -94,7 +94,7 @@ def open_service(options: GoogleAdsOptions, api_version: str, service: str = SEA
         problem = f"the Google Ads credentials were refused ({type(error).__name__})"
         if error.retryable:
             raise Transient(problem) from error
-        raise Permanent(problem, remedy=_CREDENTIALS_REMEDY) from error
+        raise Forbidden(problem, remedy=_CREDENTIALS_REMEDY) from error
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"the Google Ads credentials cannot be used ({type(error).__name__})", remedy=_CREDENTIALS_REMEDY

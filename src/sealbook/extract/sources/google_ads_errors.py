@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from sealbook.errors import Permanent, QuotaExceeded, QuotaScope, SealbookError, Transient
+from sealbook.errors import Forbidden, Permanent, QuotaExceeded, QuotaScope, SealbookError, Transient
 
 Code = tuple[str, str]
 """A kind of error and its name, such as `("quota_error", "RESOURCE_EXHAUSTED")`."""
@@ -16,7 +16,11 @@ _CLASS_OF_STATUS: Mapping[str, type[SealbookError]] = {
     "INTERNAL": Transient,
     "DEADLINE_EXCEEDED": Transient,
     "RESOURCE_EXHAUSTED": QuotaExceeded,
+    "UNAUTHENTICATED": Forbidden,
+    "PERMISSION_DENIED": Forbidden,
 }
+_ACCESS = frozenset({"authentication_error", "authorization_error"})
+"""Kinds of errors that are about who asks for which account: whatever day it is."""
 _TRANSIENT_CODES = frozenset(
     ("internal_error", name) for name in ("INTERNAL_ERROR", "TRANSIENT_ERROR", "DEADLINE_EXCEEDED")
 )
@@ -110,7 +114,7 @@ def _code(error_code: Any) -> Code:
 def _class_of(codes: list[Code], status: str) -> type[SealbookError]:
     """Go by the codes, and by the status of gRPC where they tell nothing. One permanent reason is enough."""
     told = {_class_of_code(code) for code in codes if code not in _VAGUE_CODES}
-    for kind in (Permanent, QuotaExceeded, Transient):
+    for kind in (Permanent, Forbidden, QuotaExceeded, Transient):
         if kind in told:
             return kind
     return _CLASS_OF_STATUS.get(status, Permanent)
@@ -119,6 +123,8 @@ def _class_of(codes: list[Code], status: str) -> type[SealbookError]:
 def _class_of_code(code: Code) -> type[SealbookError]:
     if code in _TRANSIENT_CODES:
         return Transient
+    if code[0] in _ACCESS:
+        return Forbidden
     return QuotaExceeded if code[0] == "quota_error" else Permanent
 
 
