@@ -59,6 +59,7 @@ class SourceSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     freshness: FreshnessSection | None = None
     options: dict[str, Any] = {}
     limits: LimitsSection = LimitsSection()
+    days_per_request: Annotated[int, msgspec.Meta(ge=1, le=366)] | None = None
 
 
 class SparkSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -190,6 +191,7 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
         freshness=read_freshness(section.freshness, place / "freshness"),
         catalogue=catalogue,
         file=place.file,
+        days_per_request=section.days_per_request,
     )
 
 

@@ -56,6 +56,8 @@ class SourceSettings:
     """The file that the queries come from."""
     file: Path | None = None
     """The settings file that has the source, for errors found after it was read."""
+    days_per_request: int | None = None
+    """How many days are fetched in one request at most; None: as the source says."""
 
     def __post_init__(self) -> None:
         accounts = {each: self.accounts.get(each) or Account(each) for each in self.customers}

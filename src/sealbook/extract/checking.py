@@ -9,6 +9,7 @@ from datetime import date
 from sealbook.config import SourceSettings
 from sealbook.config.documents import Step, error_in
 from sealbook.errors import ConfigError, SealbookError, Transient, first_line
+from sealbook.extract.ranges import NotRanged, Ranges
 from sealbook.extract.retry import RetryPolicy, with_retries
 from sealbook.extract.source import BadOption, Checkable, Examinable, Remark, UnknownSource, load_source
 from sealbook.model.selection import Selection
@@ -32,6 +33,7 @@ def check_sources(sources: Mapping[str, SourceSettings], parts: Iterable[Selecti
 def _check(settings: SourceSettings, wanted: set[str]) -> None:
     with _located(settings):
         source = load_source(settings.name, settings.options)
+        Ranges(settings, source)
         if isinstance(source, Checkable):
             queries = [query for name, query in settings.queries.items() if name in wanted]
             with_retries(lambda: source.check(queries), _RETRY)
@@ -69,6 +71,8 @@ def _path(name: str, error: Exception) -> tuple[Step, ...] | None:
             return ("sources", name)
         case BadOption():
             return ("sources", name, "options", *error.path)
+        case NotRanged():
+            return ("sources", name, "days_per_request")
     return None
 
 

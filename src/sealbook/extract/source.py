@@ -21,6 +21,7 @@ __all__ = [
     "BadOption",
     "Checkable",
     "Examinable",
+    "Ranged",
     "Remark",
     "Row",
     "Source",
@@ -57,6 +58,27 @@ class Checkable(Protocol):
         """Raise what a fetch of any partition of these queries would raise: no credentials, no such folder.
 
         It is called once, where the command runs. It spends no quota, and fetches nothing.
+        """
+        ...
+
+
+@runtime_checkable
+class Ranged(Protocol):
+    """A source that can fetch several consecutive days of one customer and query in one request."""
+
+    def days_per_request(self, query: Query) -> int:
+        """Return how many days it takes at most in one request of a query, as one day has it; 1: day by day.
+
+        It asks nobody, and loads no client: whoever plans requests asks it, too.
+        """
+        ...
+
+    def fetch_range(self, keys: Sequence[PartitionKey], query: Query) -> Iterator[tuple[date, Row]]:
+        """Give the rows of consecutive days, each with its day: the earliest day first, as `fetch` else.
+
+        The rows of a day are those that `fetch` would give for it. A day without any is empty; one that comes
+        after a later day, or was not asked for, is an error, and nothing of the range is sealed. So it is
+        when the stream breaks. It is one request, and is called with two days or more.
         """
         ...
 
