@@ -50,7 +50,9 @@ class Extracted:
     quota_scope: QuotaScope | None = None
     """Whose quota is used up, if that is why."""
     requests: int = 0
-    """How often the source was asked."""
+    """How often the source was asked; the first day of a range has the requests for all of it."""
+    days: int = 1
+    """Of what failed: how many days failed together, each of which may be the one to blame."""
 
     def fact(self, attempt: str) -> PartitionSealed | PartitionFailed:
         """Return what came of it as a fact for the log; `attempt` is that of the step."""
@@ -66,6 +68,7 @@ class Extracted:
                 error=self.error_message,
                 retry_after=self.retry_after,
                 quota_scope=self.quota_scope,
+                days=self.days if self.days > 1 else None,
             )
         return self.seal.fact
 

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,12 +19,14 @@ from sealbook.model.keys import PartitionKey
 from sealbook.model.universe import AssetName
 
 _NEVER = 2**31
+_DAY = timedelta(days=1)
 
 
 class Stretch(NamedTuple):
-    """Days of a query, from one on (`date.toordinal`) up to the next stretch, of which a request takes so many.
+    """The days of a query from one on (`date.toordinal`), of which one request takes so many.
 
-    No range goes from one stretch into the next: another text of the query may hold from there on.
+    It ends where the next one begins, and no range goes from one into the other: another text of the query
+    may hold from there on.
     """
 
     first: int
@@ -77,17 +80,22 @@ def range_around(
 ) -> range:
     """Return the days that are asked for together with one: those before it that are ready, then those after.
 
-    What has failed before is asked for in ranges half as long for each time, so that one bad day ends up alone
-    and holds nobody up; `ready` has only what has failed as often. `most` bounds them, too.
+    What has failed before is asked for in ranges half as long for each time, so that one bad day ends up
+    alone and holds nobody up; `ready` has only what has failed as often. `most` bounds them, too.
     """
-    begins, ends, size = _bounds(day, stretches)
-    size = min(_halved(size, tries), most)
+    begins, ends, days = _bounds(day, stretches)
+    size = min(_halved(days, tries), most)
     first, end = day, day + 1
     while end - first < size and first > begins and first - 1 in ready:
         first -= 1
     while end - first < size and end < ends and end in ready:
         end += 1
     return range(first, end)
+
+
+def range_size(day: int, stretches: tuple[Stretch, ...], tries: int) -> int:
+    """Return how many days are asked for in one request at most, where one of them is this."""
+    return _halved(_bounds(day, stretches)[2], tries)
 
 
 def count_ranges(days: Iterable[int], stretches: tuple[Stretch, ...], *, tries: int = 0) -> int:
@@ -105,6 +113,16 @@ def count_ranges(days: Iterable[int], stretches: tuple[Stretch, ...], *, tries: 
 
 def _halved(days: int, tries: int) -> int:
     return max(days >> tries, 1)
+
+
+def follows(key: PartitionKey, before: PartitionKey) -> bool:
+    """Tell whether a partition is the next day of the same customer and query."""
+    return (
+        key.logical_date - before.logical_date == _DAY
+        and key.query_name == before.query_name
+        and key.customer_id == before.customer_id
+        and key.source == before.source
+    )
 
 
 def _bounds(day: int, stretches: tuple[Stretch, ...]) -> tuple[int, int, int]:

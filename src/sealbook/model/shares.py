@@ -10,6 +10,7 @@ This is the reference for the ledger's claim, and the engine of the rehearsal.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from datetime import date, datetime
 from heapq import heappop, heappush, heapreplace
@@ -91,10 +92,14 @@ class Shares(Generic[T]):
         self._by_lane = {queue.lane: queue for queue in self._lanes}
         self._flows: dict[Flow, _FlowQueue[T]] = {}
         self._clock = 0
+        self.requests: Counter[tuple[Lane, str]] = Counter()
+        """What all that is ready costs, by lane and source; days without a gap count as one range."""
 
     def add(self, flow: Flow, order: int, item: T, cost: int = 1, day: RangeDay | None = None) -> None:
         """Add what is ready; within a flow the lowest order comes first, and takes its neighbours with it."""
-        self._by_lane[flow.lane].source(flow.source).add(self._queue(flow), order, item, cost, day)
+        queue = self._queue(flow)
+        self.requests[flow[:2]] += queue.add(order, item, cost, day)
+        self._by_lane[flow.lane].source(flow.source).settle(queue)
 
     def take(self, room: Room) -> Claimed[T] | None:
         """Take what is served next; None if nothing is ready, or nothing of it may be spent or is open."""
@@ -102,7 +107,8 @@ class Shares(Generic[T]):
             source = lane.lowest(room)
             if source is None:
                 continue
-            queue, items, cost = source.take()
+            queue, items, cost, requests = source.take()
+            self.requests[lane.lane, source.name] -= requests
             lane.clock = max(lane.clock, queue.pass_)
             queue.pass_ = lane.clock + stride(cost, queue.weight)
             source.settle(queue)
@@ -171,22 +177,24 @@ class _FlowQueue(Generic[T]):
             return self.free
         return self.paid
 
-    def add(self, order: int, item: T, cost: int, day: RangeDay | None) -> None:
+    def add(self, order: int, item: T, cost: int, day: RangeDay | None) -> int:
+        """Add what is ready, and return how many requests more that makes."""
         self.serial += 1
         heappush(self.paid if cost else self.free, (order, self.serial, item, cost))
-        if day is not None and cost:
-            self.ranges = self.ranges or _RangeDays()
-            self.ranges.add(self.serial, item, cost, day)
+        if day is None or not cost:
+            return cost
+        self.ranges = self.ranges or _RangeDays()
+        return cost * self.ranges.add(self.serial, item, cost, day)
 
-    def take(self, *, free: bool) -> tuple[tuple[T, ...], int]:
-        """Take what comes first, and what is asked for with it."""
+    def take(self, *, free: bool) -> tuple[tuple[T, ...], int, int]:
+        """Take what comes first and what is asked for with it; return the cost, and the requests less."""
         _, serial, item, cost = heappop(self.first(free=free))
         if self.ranges is None or not cost:
-            return (item,), cost
-        items = self.ranges.take(serial, item)
+            return (item,), cost, cost
+        items, fewer = self.ranges.take(serial, item)
         while self.paid and self.paid[0][1] in self.ranges.gone:
             self.ranges.gone.discard(heappop(self.paid)[1])
-        return items, cost
+        return items, cost, cost * fewer
 
 
 class _RangeDays(Generic[T]):
@@ -199,21 +207,26 @@ class _RangeDays(Generic[T]):
         """By number: the day, and its neighbours by day."""
         self._series: dict[Hashable, dict[int, tuple[int, T]]] = {}
 
-    def add(self, serial: int, item: T, cost: int, day: RangeDay) -> None:
+    def add(self, serial: int, item: T, cost: int, day: RangeDay) -> int:
+        """Add a day; return how many more there are without a gap: one, unless it goes on with others."""
         alike = self._series.setdefault((day.series, day.tries, cost), {})
         alike[day.day] = (serial, item)
         self._days[serial] = (day, alike)
+        return 1 - (day.day - 1 in alike) - (day.day + 1 in alike)
 
-    def take(self, serial: int, item: T) -> tuple[T, ...]:
+    def take(self, serial: int, item: T) -> tuple[tuple[T, ...], int]:
+        """Take the range of a day; return how many less there are without a gap, too."""
         if serial not in self._days:
-            return (item,)
+            return (item,), 1
         day, alike = self._days[serial]
-        taken = [alike.pop(each) for each in range_around(day.day, alike, day.stretches, tries=day.tries)]
+        together = range_around(day.day, alike, day.stretches, tries=day.tries)
+        taken = [alike.pop(each) for each in together]
         for number, _ in taken:
             del self._days[number]
             self.gone.add(number)
         self.gone.discard(serial)
-        return tuple(each for _, each in taken)
+        fewer = 1 - (together[0] - 1 in alike) - (together[-1] + 1 in alike)
+        return tuple(each for _, each in taken), fewer
 
 
 _ANY, _FREE = 0, 1
@@ -230,10 +243,6 @@ class _SourceQueue(Generic[T]):
         self.is_open = True
         self._heaps: tuple[list[tuple[int, str, _FlowQueue[T]]], ...] = ([], [])
         self._free_only = False
-
-    def add(self, queue: _FlowQueue[T], order: int, item: T, cost: int, day: RangeDay | None) -> None:
-        queue.add(order, item, cost, day)
-        self.settle(queue)
 
     def settle(self, queue: _FlowQueue[T]) -> None:
         """Have a flow stand in the heaps that it belongs to."""
@@ -253,7 +262,7 @@ class _SourceQueue(Generic[T]):
             first = self._head(_FREE)
         return None if first is None else first.pass_
 
-    def take(self) -> tuple[_FlowQueue[T], tuple[T, ...], int]:
+    def take(self) -> tuple[_FlowQueue[T], tuple[T, ...], int, int]:
         """Take from the flow that `lowest` found."""
         index = _FREE if self._free_only else _ANY
         queue = heappop(self._heaps[index])[2]
