@@ -118,8 +118,9 @@ def test_requests_are_counted_by_source_customer_and_query() -> None:
         for customer in "ab"
         for day in range(40)
     ]
-    assert ranges.requests(keys) == {"ads": 4 + 80, "other": 80}
-    assert DAY_BY_DAY.requests(keys) == {"ads": 160, "other": 80}
+    found = {str(name): requests for name, requests in ranges.requests(keys).items()}
+    assert found == {"ads/clicks": 4, "ads/costs": 80, "other/clicks": 80}
+    assert DAY_BY_DAY.requests(keys).total() == 240
 
 
 def test_less_than_one_day_in_a_request_is_refused() -> None:

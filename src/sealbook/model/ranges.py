@@ -61,14 +61,15 @@ class DaysPerRequest:
         """Return the stretches of a query; none, if it is asked for day by day."""
         return self.stretches.get(AssetName(source, query_name), ())
 
-    def requests(self, keys: Iterable[PartitionKey]) -> Counter[str]:
-        """Return how many requests partitions cost that are all asked for the first time, by source."""
+    def requests(self, keys: Iterable[PartitionKey]) -> Counter[AssetName]:
+        """Return how many requests partitions need that are all asked for the first time, by query."""
         days: dict[tuple[str, str, str], list[int]] = defaultdict(list)
         for key in keys:
             days[key.source, key.customer_id, key.query_name].append(key.logical_date.toordinal())
-        requests: Counter[str] = Counter()
+        requests: Counter[AssetName] = Counter()
         for (source, _, query_name), own in days.items():
-            requests[source] += count_ranges(own, self.of(source, query_name))
+            name = AssetName(source, query_name)
+            requests[name] += count_ranges(own, self.of(*name))
         return requests
 
 

@@ -60,8 +60,8 @@ class Terms:
 
     Only what the sources and lanes named here have is claimed. A weight that is not given is 1; a budget is
     in requests a day, and none is no bound. What lanes are `expected` to ask for within a day is kept for
-    them, up to their shares; all of these, where nothing is said. Days that go by `ranges` into one request are
-    claimed together, and cost what one does.
+    them, up to their shares; all of these, where nothing is said. Days that go into one request by `ranges`
+    are claimed together, and cost what one does.
     """
 
     sources: Collection[str]
