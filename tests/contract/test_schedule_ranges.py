@@ -147,6 +147,28 @@ def test_a_budget_counts_requests_and_not_days(ledger: Ledger) -> None:
     assert ledger.reader.schedule.spent() == {("demo", Lane.FRESH): 3}
 
 
+def test_what_open_work_will_ask_for_is_what_its_claims_cost(ledger: Ledger) -> None:
+    """In each lane, with what has failed before; what waits still is counted, too."""
+    for number, lane in enumerate(Lane):
+        rows = [work_of(key_of("abcd"[number], day), lane) for day in range(3 * number + 5)]
+        open_work(
+            ledger, [*rows, *(tried(work_of(key_of("e", 30 * number + day), lane), 1) for day in range(5))]
+        )
+    open_work(ledger, [work_of(key_of("f", day, source="other"), cost=2) for day in range(3)])
+    wanted = ledger.reader.schedule.wanted(WEEK)
+    assert wanted == {
+        ("demo", Lane.FRESH): 1 + 2,
+        ("demo", Lane.RETRY): 2 + 2,
+        ("demo", Lane.REFRESH): 2 + 2,
+        ("demo", Lane.BACKFILL): 2 + 2,
+        ("other", Lane.FRESH): 6,
+    }
+    assert ledger.reader.schedule.wanted()["demo", Lane.FRESH] == 10
+    claims = ledger.scheduler.claim("ann", TERMS, limit=99)
+    assert sum(claim.requests for claim in claims) == sum(wanted.values())
+    assert ledger.reader.schedule.wanted(WEEK) == {}
+
+
 def test_customers_share_by_weight_whatever_their_ranges(ledger: Ledger) -> None:
     """A customer whose days have gaps asks more often for fewer days, and has as many turns."""
     open_work(ledger, [work_of(key_of("a", day)) for day in range(700)])
@@ -202,7 +224,7 @@ WEIGHTS = st.dictionaries(st.sampled_from("abc").map(lambda name: ("demo", name)
 def test_range_by_range_it_is_what_the_model_says(new_ledger_url: Callable[[], str]) -> None:
     """So the rehearsal of a policy counts the same requests as its claims."""
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(rows=WORK, weights=WEIGHTS, days=st.integers(1, 9))
     def check(rows: list[OpenWork], weights: dict[tuple[str, str], int], days: int) -> None:
         ranges = DaysPerRequest({name: (Stretch(0, days),) for name in WEEK.stretches})

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey
-from sealbook.model.ranges import DAY_BY_DAY, DaysPerRequest, Stretch, count_ranges, range_around
+from sealbook.model.ranges import (
+    DAY_BY_DAY,
+    DaysPerRequest,
+    Stretch,
+    count_ranges,
+    range_around,
+    up_to_gap,
+)
 from sealbook.model.universe import AssetName
 
 SEVEN = (Stretch(0, 7),)
@@ -126,3 +133,16 @@ def test_requests_are_counted_by_source_customer_and_query() -> None:
 def test_less_than_one_day_in_a_request_is_refused() -> None:
     with pytest.raises(InvalidInput, match="days_per_request of ads/clicks"):
         DaysPerRequest({AssetName("ads", "clicks"): (Stretch(0, 0),)})
+
+
+@pytest.mark.parametrize(
+    ("days", "kept"), [([], []), ([3], [3]), ([3, 4, 5], [3, 4, 5]), ([3, 4, 6, 7, 9], [3, 4]), ([3, 5], [3])]
+)
+def test_of_days_with_a_gap_one_request_asks_for_those_before_it(days: list[int], kept: list[int]) -> None:
+    keys = [PartitionKey("ads", "a", "clicks", date(2026, 1, day)) for day in days]
+    assert [key.logical_date.day for key in up_to_gap(keys)] == kept
+
+
+def test_days_of_another_customer_do_not_follow() -> None:
+    keys = [PartitionKey("ads", who, "clicks", date(2026, 1, day)) for who, day in (("a", 1), ("b", 2))]
+    assert up_to_gap(keys) == keys[:1]

@@ -17,7 +17,7 @@ from sealbook.extract.allowance import Allowance
 from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.claims import Claim, Claims, Fences, ranges_of
-from sealbook.model.ranges import follows
+from sealbook.model.ranges import up_to_gap
 from sealbook.model.retry import Cause
 from sealbook.model.work import Undone, WorkKind
 from sealbook.pipeline import StageBatch
@@ -122,12 +122,12 @@ class Worker:
 
         The others would be another request, for which nothing is reserved: somebody else has them.
         """
-        mine = [claim for claim in claims if claim.key in held]
-        torn = {claim.key for claim in _behind_gaps(claims, {each.key for each in mine})}
+        keys = {*held}
+        torn = {*_behind_gaps(claims, keys)}
         if torn:
             self.ledger.scheduler.release({key: claims.fences[key] for key in torn})
             held.keep(held.keys() - torn)
-        return [claim for claim in mine if claim.key not in torn]
+        return [claim for claim in claims if claim.key in keys - torn]
 
     def _open_run(self, fetches: Iterable[Claim]) -> RunId:
         return self.ledger.runs.open_run_under({claim.key: claim.fence for claim in fetches})
@@ -143,12 +143,11 @@ class Worker:
             tell_left(self.ledger, {run_id: [claim.key for claim in fetches]}, error)
 
 
-def _behind_gaps(claims: Iterable[Claim], held: Collection[PartitionKey]) -> Iterator[Claim]:
+def _behind_gaps(claims: Iterable[Claim], held: Collection[PartitionKey]) -> Iterator[PartitionKey]:
     """Yield what is held of ranges and comes after a day of the same range that is not."""
     for own in ranges_of(claim for claim in claims if claim.kind is WorkKind.FETCH):
-        kept = [claim for claim in own if claim.key in held]
-        gaps = [place for place in range(1, len(kept)) if not follows(kept[place].key, kept[place - 1].key)]
-        yield from kept[gaps[0] :] if gaps else ()
+        kept = [claim.key for claim in own if claim.key in held]
+        yield from kept[len(up_to_gap(kept)) :]
 
 
 def _left(claims: Iterable[Claim]) -> dict[RunId, list[PartitionKey]]:

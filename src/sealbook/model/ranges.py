@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -124,6 +124,12 @@ def follows(key: PartitionKey, before: PartitionKey) -> bool:
         and key.customer_id == before.customer_id
         and key.source == before.source
     )
+
+
+def up_to_gap(keys: Sequence[PartitionKey]) -> Sequence[PartitionKey]:
+    """Return the first of some partitions, as many as follow each other: what one request can ask for."""
+    gaps = (place for place in range(1, len(keys)) if not follows(keys[place], keys[place - 1]))
+    return keys[: next(gaps, len(keys))]
 
 
 def _bounds(day: int, stretches: tuple[Stretch, ...]) -> tuple[int, int, int]:

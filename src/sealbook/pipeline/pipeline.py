@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 
 from sealbook.errors import IllegalMove, InvalidInput
@@ -168,7 +168,8 @@ class Pipeline:
         if by_kind[WorkKind.FETCH]:
             if run_id is None:
                 raise InvalidInput.of("run_id", run_id, "a run, for what is to be fetched")
-            plan = _apart(ranges_of(by_kind[WorkKind.FETCH]))
+            ranges = ranges_of(by_kind[WorkKind.FETCH])
+            plan = ExtractPlan.of_ranges([claim.key for claim in own] for own in ranges)
             for extracted in self._extract(plan, run_id, no_progress, self._start, allowances, under):
                 seals += [result.seal for result in extracted if result.seal is not None]
                 yield StageBatch(Stage.EXTRACT, extracted)
@@ -194,15 +195,6 @@ class Pipeline:
     def _tell_found(self, steps: Steps, runs: Iterable[tuple[PartitionKey, RunId]]) -> None:
         """Tell the log of seals that a stage has found, where nobody has."""
         steps.record(untold_seals(self._ledger.reader, self._raw, runs))
-
-
-def _apart(ranges: Sequence[Sequence[Claim]]) -> ExtractPlan:
-    """Return a plan that asks for what was claimed as it was claimed: one request for each range.
-
-    Days of one part that follow each other are asked for together, so ranges that do are in two.
-    """
-    parts = ([claim.key for own in ranges[first::2] for claim in own] for first in (0, 1))
-    return ExtractPlan(tuple(Selection(keys=keys) for keys in parts if keys))
 
 
 def _import_stages() -> None:

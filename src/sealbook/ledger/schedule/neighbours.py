@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -29,7 +28,7 @@ from sealbook.ledger.schedule.places import AT_PLACES, PLACE, encode_places
 from sealbook.ledger.work.tables import FREE, work
 from sealbook.model import PartitionKey
 from sealbook.model.claims import Claim
-from sealbook.model.ranges import DaysPerRequest, follows, range_around, range_size
+from sealbook.model.ranges import DaysPerRequest, range_around, range_size, up_to_gap
 from sealbook.model.work import WorkKind
 
 
@@ -160,8 +159,7 @@ def price(
     back: list[Claim] = []
     for keys in together:
         held = [key for key in keys if key in by_key]
-        torn = next((later for one, later in pairwise(held) if not follows(later, one)), None)
-        kept = held if torn is None else held[: held.index(torn)]
+        kept = up_to_gap(held)
         back += (by_key.pop(key) for key in held[len(kept) :])
         by_key.update({key: by_key[key]._replace(requests=0) for key in kept[1:]})
     return list(by_key.values()), back
