@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +34,7 @@ def claims_of(sizes: list[tuple[int, int, str]]) -> list[Claim]:
 
 @given(sizes=SIZES, order=st.randoms(use_true_random=False))
 def test_each_range_is_one_request_whatever_comes_after_it(
-    sizes: list[tuple[int, int, str]], order: st.Random
+    sizes: list[tuple[int, int, str]], order: Random
 ) -> None:
     claims = claims_of(sizes)
     order.shuffle(claims)
