@@ -1,4 +1,5 @@
-"""The control plane: a year of many customers on a virtual clock; claims and plans beside bare SQL, Dagster.
+"""The control plane: a year of many customers on a virtual clock, and a month of an agency within its budget;
+claims and plans beside bare SQL, Dagster.
 
 CONTROL_CUSTOMERS says how many customers, of five queries and 400 days each.
 """
@@ -17,6 +18,7 @@ from sealbook.control.scenario import Missing, Rates, Scenario, Series
 from sealbook.control.simulation import simulate
 from sealbook.model.universe import AssetName
 from sealbook.model.work import Lane
+from tests.support.agency import ACCOUNTS, BASIC_ACCESS, MONTH, POINTS, agency_month
 
 CUSTOMERS = int(os.environ.get("CONTROL_CUSTOMERS", sized(small="200", full="1000")))
 QUERIES = 5
@@ -48,8 +50,8 @@ def scenario() -> Scenario:
 
 
 def run() -> list[Result]:
-    """Measure the simulation, and the ledger's side on both databases."""
-    return [*simulated(), *control_load.run()]
+    """Measure the simulations, and the ledger's side on both databases."""
+    return [*simulated(), *agency(), *control_load.run()]
 
 
 def simulated() -> list[Result]:
@@ -108,6 +110,63 @@ def simulated() -> list[Result]:
             "<= 1",
             forecast.busiest_day["ads"] <= REQUESTS_PER_DAY,
             f"{forecast.busiest_day['ads']:,} of {REQUESTS_PER_DAY:,}",
+        ),
+    ]
+
+
+def agency() -> list[Result]:
+    """Simulate a month of an agency with faults, by ranges and day by day, within Basic access."""
+    found: dict[bool, Forecast] = {}
+    spent = {}
+    for ranges in (True, False):
+        book = agency_month(ranges=ranges)
+        began = time.process_time()
+        found[ranges] = simulate(book)
+        spent[ranges] = time.process_time() - began
+    ranged, by_day = found[True], found[False]
+    points = len(book.series) * MONTH * len(POINTS)
+    days = sum(series.last - series.first + 1 for series in book.series)
+    refresh = ranged.lanes[Lane.REFRESH]
+    return [
+        Result(
+            f"simulate a month of {ACCOUNTS:,} accounts by ranges",
+            spent[True],
+            "s of CPU",
+            "< 60",
+            spent[True] < 60,
+            f"{sum(each.attempts for each in ranged.lanes.values()):,} days by {ranged.requests:,} requests",
+        ),
+        Result(
+            "its requests in the busiest 24 hours",
+            ranged.busiest_day["google_ads"] / BASIC_ACCESS,
+            "of Basic access",
+            "<= 1",
+            ranged.busiest_day["google_ads"] <= BASIC_ACCESS,
+            f"{ranged.busiest_day['google_ads']:,} of {BASIC_ACCESS:,}",
+        ),
+        Result(
+            "its days that ended good, fetched after their last due point",
+            ranged.good / days,
+            "of all",
+            "= 1",
+            ranged.good == days and ranged.unfinished == 0,
+            f"{ranged.good:,} days; refreshes wait {refresh.mean_wait / 3600:.0f} h on average",
+        ),
+        Result(
+            "its due points that the next one overtook",
+            ranged.missed_points / points,
+            "of all",
+            "< 0.0005",
+            ranged.missed_points < points / 2_000,
+            f"{ranged.missed_points:,} of {points:,}, after failures; day by day {by_day.missed_points:,}",
+        ),
+        Result(
+            "due points that the next one overtakes day by day",
+            by_day.missed_points / points,
+            "of all",
+            "> 0.1",
+            by_day.missed_points > points / 10,
+            f"refreshes wait {by_day.lanes[Lane.REFRESH].mean_wait / 86_400:.1f} days on average",
         ),
     ]
 

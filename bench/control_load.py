@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -33,7 +34,7 @@ ASSETS = [AssetName("ads", f"query_{number}") for number in range(QUERIES)]
 READY, BATCH, BATCHES = sized(small=50_000, full=200_000), 500, 40
 BACKFILL = sized(small=20_000, full=100_000)
 DAGSTER_RUNS = 300
-WHO = {"actor": "ann", "reason": "to measure it"}
+WHO: dict[str, Any] = {"actor": "ann", "reason": "to measure it"}
 
 
 def run() -> list[Result]:

@@ -10,6 +10,7 @@ from sealbook.control.estimating import BudgetShare, Estimate, estimate
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.model.partition_events import Stage
 from sealbook.model.plans import PlanKind, PlanRequest, Previewed
+from sealbook.model.ranges import DAY_BY_DAY, DaysPerRequest, Stretch
 from sealbook.model.selection import Selection
 from sealbook.model.universe import AssetName, Span
 from tests.support.partition_facts import sealed
@@ -39,7 +40,7 @@ def sealed_within(ledger: Ledger, clock: SetClock, span: timedelta) -> None:
 def test_before_any_run_has_ended_only_the_budget_tells(ledger_url: str) -> None:
     with open_ledger(ledger_url) as ledger:
         plan, items, _ = previewed(ledger)
-        found = estimate(CONTROL, ledger.reader.run_store, plan, items)
+        found = estimate(CONTROL, DAY_BY_DAY, ledger.reader.run_store, plan, items)
     assert found == Estimate(None, (BudgetShare("demo", 30, 100, 0.15),))
     assert found.budgets[0].days == 2.0
 
@@ -50,5 +51,18 @@ def test_the_pace_is_that_of_the_last_runs(ledger_url: str) -> None:
         for seconds in (20, 60):
             sealed_within(ledger, clock, timedelta(seconds=seconds))
         plan, items, _ = previewed(ledger)
-        found = estimate(CONTROL, ledger.reader.run_store, plan, items)
+        found = estimate(CONTROL, DAY_BY_DAY, ledger.reader.run_store, plan, items)
     assert found.by_pace == timedelta(seconds=10 * 80 / 4)
+
+
+def test_days_of_one_request_cost_one_whatever_other_sources_cost(ledger_url: str) -> None:
+    """A plan of two sources: ten days of one are two requests, those of the other are ten."""
+    ranges = DaysPerRequest({AssetName("demo", "clicks"): (Stretch(0, 7),)})
+    last = DAY + timedelta(days=9)
+    spans = tuple(Span(source, "b", "clicks", DAY, last) for source in ("demo", "other"))
+    with open_ledger(ledger_url) as ledger:
+        request = PlanRequest(PlanKind.BACKFILL, spans=spans)
+        plan, items, _ = ledger.plans.preview(request, actor="ann", reason="so it is", ranges=ranges)
+        found = estimate(CONTROL, ranges, ledger.reader.run_store, plan, items)
+    assert (plan.partitions, plan.requests) == (20, 12)
+    assert [(each.source, each.requests) for each in found.budgets] == [("demo", 2), ("other", 10)]

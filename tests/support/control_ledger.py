@@ -216,7 +216,7 @@ class MemoryLedger:
             claimed = self._take(now)
             if claimed is None:
                 break
-            key, number = claimed.item
+            [(key, number)] = claimed.items
             if self._queued.get(key, (0,))[0] != number:
                 continue  # it was queued once more since, in another lane
             del self._queued[key]
@@ -313,7 +313,7 @@ class MemoryLedger:
             return self._shares.take(lambda lane, _: self._room(lane, now))
         for key, (number, lane, cost) in sorted(self._queued.items()):  # first in the order of keys
             if cost <= self._room(lane, now):
-                return Claimed(Flow(lane, key.source, key.customer_id), (key, number), cost)
+                return Claimed(Flow(lane, key.source, key.customer_id), ((key, number),), cost)
         return None
 
     def _queue(self, now: int) -> None:

@@ -14,6 +14,7 @@ from sealbook.control.forecast import Promise, busiest, by_day
 from sealbook.control.scenario import Materialized, Missing, Opened, Rates, Scenario, Series
 from sealbook.control.simulation import simulate
 from sealbook.errors import InvalidInput
+from sealbook.model.ranges import DaysPerRequest, Stretch
 from sealbook.model.retry import Jitter, Retries, RetryPolicies, Stop
 from sealbook.model.universe import AssetName
 from sealbook.model.work import Lane
@@ -188,6 +189,43 @@ def test_the_days_of_a_forecast_add_up() -> None:
 def test_without_a_budget_as_much_is_done_as_workers_can() -> None:
     forecast = simulate(replace(MANY, requests_per_day={}, rates={}))
     assert forecast.busiest_day["ads"] > 200
+
+
+WEEK = DaysPerRequest({ASSET: (Stretch(0, 7),)})
+
+
+def test_days_that_are_ready_together_cost_one_request() -> None:
+    scenario = replace(ONE, series=(series("a", -30, -1),), missing=(missing(0, -30, -2),))
+    day_by_day, ranged = simulate(scenario), simulate(replace(scenario, ranges=WEEK))
+    counts = {
+        lane: (each.attempts, ranged.requests_by_day[lane].total()) for lane, each in ranged.lanes.items()
+    }
+    # History in four ranges; three days are fresh, one is due at six; three are due again, one by one.
+    assert counts == {Lane.FRESH: (4, 2), Lane.BACKFILL: (26, 4), Lane.REFRESH: (3, 3), Lane.RETRY: (0, 0)}
+    assert {lane: each.attempts for lane, each in day_by_day.lanes.items()} == {
+        lane: attempts for lane, (attempts, _) in counts.items()
+    }
+    assert (ranged.good, ranged.unfinished, ranged.early, ranged.twice_at_once) == (30, 0, 0, 0)
+
+
+def test_a_range_that_fails_is_tried_in_halves_until_days_fail_alone() -> None:
+    """And what fails for good is parked only then: nobody knew which day it was."""
+    week = replace(ONE, series=(series("a", -20, -14),), missing=(missing(0, -20, -14),), ranges=WEEK)
+    for rates, ending in ((Rates(permanent=1), "parked"), (Rates(transient=1), "terminal")):
+        policies = RetryPolicies(Retries(max_attempts=3))
+        forecast = simulate(replace(week, rates={ASSET: rates}, retries=policies))
+        assert getattr(forecast, ending) == 7
+        # Seven days at once, then three, three and one, then each alone; what is parked is not tried again.
+        assert forecast.requests == 1 + 3 + (6 if ending == "parked" else 7)
+
+
+def test_a_due_point_that_is_overtaken_by_the_next_is_missed() -> None:
+    scenario = replace(ONE, requests_per_day={"ads": 1})
+    one = simulate(scenario)
+    assert (one.missed_points, one.requests) == (0, 2)
+    many = simulate(replace(scenario, series=tuple(series(f"c{number}", 0, 0) for number in range(9))))
+    assert many.missed_points > 0
+    assert many.requests + many.missed_points == 18, "each due point is fetched for, or missed"
 
 
 @pytest.mark.parametrize(

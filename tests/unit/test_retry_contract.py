@@ -259,7 +259,7 @@ def test_6_backfill_never_starves_fresh_work() -> None:
         shares.add(Flow(Lane.BACKFILL, "ads", f"c{number % 100}"), number, "old")
     for number in range(40):
         shares.add(Flow(Lane.FRESH, "ads", "c1"), number, "new")
-    served = [claimed.item for _ in range(60) if (claimed := shares.take(lambda _lane, _source: 1))]
+    served = [claimed.items[0] for _ in range(60) if (claimed := shares.take(lambda _lane, _source: 1))]
     assert served.count("new") == 40
     assert DEFAULT_SHARES[Lane.FRESH] > DEFAULT_SHARES[Lane.BACKFILL]
 

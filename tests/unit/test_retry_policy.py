@@ -58,6 +58,8 @@ def outcome(decision: Decision) -> timedelta | Stop | None:
         (replace(ONCE, cause=Cause.REJECTED), 5 * MINUTE),
         (replace(ONCE, cause=Cause.REJECTED, tries=5), Stop.MAX_ATTEMPTS),
         (replace(ONCE, cause=Cause.PERMANENT), Stop.PERMANENT),
+        (replace(ONCE, cause=Cause.PERMANENT, days=7), 5 * MINUTE),  # nobody knows which of them it is
+        (replace(ONCE, cause=Cause.PERMANENT, days=7, tries=5), Stop.MAX_ATTEMPTS),
         (replace(ONCE, cause=Cause.PERMANENT, tries=5), Stop.PERMANENT),
         (replace(ONCE, retry_after=600.0), 10 * MINUTE),  # the server asks for more
         (replace(ONCE, retry_after=60.0), 5 * MINUTE),  # and for less than the policy does
@@ -111,6 +113,20 @@ def test_a_draw_is_the_same_whoever_asks_and_another_for_another_partition_try_o
     draws = [draw(KEY, 1, "a"), draw(OTHER, 1, "a"), draw(KEY, 2, "a"), draw(KEY, 1, "b")]
     assert draws == [draw(KEY, 1, "a"), draw(OTHER, 1, "a"), draw(KEY, 2, "a"), draw(KEY, 1, "b")]
     assert len(set(draws)) == 4
+
+
+def test_days_that_failed_together_are_ready_together_and_others_are_not() -> None:
+    """So a range comes back as few ranges, and not day by day."""
+    other_query = replace(KEY, query_name="another")
+
+    def waits(days: int) -> list[Decision]:
+        keys = (KEY, OTHER, other_query)
+        failing = [replace(ONCE, key=key, days=days) for key in keys]
+        return [decide(each, Retries(), FAILED) for each in failing]
+
+    alone, together = waits(1), waits(7)
+    assert alone[0] != alone[1]
+    assert together[0] == together[1] != together[2]
 
 
 def test_draws_are_spread_evenly() -> None:

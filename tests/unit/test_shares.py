@@ -115,9 +115,9 @@ def test_what_asks_no_source_is_served_where_its_budget_is_used_up() -> None:
     shares.add(Flow(Lane.FRESH, "ads", "b"), 0, 3, cost=1)
     claimed = shares.take(nothing)
     assert claimed is not None
-    assert claimed.item == 2
+    assert claimed.items == (2,)
     assert shares.take(nothing) is None
-    assert [each.item for each in take(shares, 2)] == [3, 1]  # a was served already
+    assert [each.items for each in take(shares, 2)] == [(3,), (1,)]  # a was served already
 
 
 def test_a_source_without_budget_does_not_hold_up_another() -> None:
@@ -126,7 +126,7 @@ def test_a_source_without_budget_does_not_hold_up_another() -> None:
     shares.add(Flow(Lane.BACKFILL, "other", "a"), 0, 2)
     claimed = shares.take(lambda _, source: 1 if source == "other" else 0)
     assert claimed is not None
-    assert claimed.item == 2
+    assert claimed.items == (2,)
 
 
 def test_the_order_within_a_flow() -> None:
@@ -213,7 +213,7 @@ def test_the_engine_serves_as_the_plain_rules_say(steps: list[tuple[object, ...]
                 plain.work.append((flow, order, number, cost))
             case ("take", dict() as rooms):
                 claimed = shares.take(lambda lane, source, rooms=rooms: rooms[lane, source])  # type: ignore[misc]
-                assert (claimed and (claimed.flow, claimed.item)) == plain.take(rooms)
+                assert (claimed and (claimed.flow, *claimed.items)) == plain.take(rooms)
             case ("pause", str() as source, str() as customer_id):
                 shares.pause(source, customer_id)
                 plain.paused.add((source, customer_id))

@@ -37,7 +37,7 @@ def simulate(
     selection: Selection,
     days: Annotated[int, typer.Option(metavar="N", min=1, max=3_660, help="For how many days.")] = 30,
     at_once: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many partitions are worked on at once.")
+        int, typer.Option(metavar="N", min=1, help="How many requests are worked on at once.")
     ] = 8,
     seconds: Annotated[int, typer.Option(metavar="N", min=1, help="How long an attempt takes.")] = 2,
     transient: Annotated[
@@ -122,6 +122,9 @@ def _summary(view: SimulationView) -> str:
         for each in view.budgets
     )
     said = [f"{counted(view.became_good, 'partition')} would become good" + (f", {ends}" if ends else "")]
+    if view.missed_due_points:
+        missed = counted(view.missed_due_points, "due point")
+        said.append(f"{missed} would pass while the day waits for the one before")
     said += [budgets] if budgets else []
     return ". ".join(said) + "."
 

@@ -5,7 +5,8 @@ A partition is a number: that of its series times the days that there are, plus 
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import date, datetime, tzinfo
 from heapq import heappop, heappush
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from sealbook.control.scenario import Opened, Scenario
 from sealbook.model.freshness import day_end
 from sealbook.model.keys import PartitionKey
+from sealbook.model.ranges import count_ranges
 from sealbook.model.work import Lane
 
 Ready = tuple[Lane, int]
@@ -35,6 +37,8 @@ class Agenda:
     def __init__(self, scenario: Scenario) -> None:
         self.series = scenario.series
         self.points = [scenario.due_points(each) for each in scenario.series]
+        self.stretches = [scenario.ranges.of(each.source, each.query_name) for each in scenario.series]
+        """How many days one request takes, series by series."""
         self.first_day = min((each.first for each in scenario.series), default=0)
         self.width = max((each.last for each in scenario.series), default=0) - self.first_day + 1
         self.now = int(scenario.start.timestamp())
@@ -42,7 +46,7 @@ class Agenda:
         self._ready_at: dict[int, int] = {}
         """Of what does not follow from its day: retries and refreshes."""
         self._backfill: dict[int, list[int]] = {}
-        """Days of a series, the next one last: each becomes ready when the one before is begun."""
+        """Days of a series, the next one last: they become ready as those before them are begun."""
         self._timers: dict[int, list[Ready]] = {}
         self._dawns: dict[int, list[_Dawn]] = {}
         self._moments: list[int] = []
@@ -86,10 +90,11 @@ class Agenda:
         else:
             self._ready_at.pop(partition, None)
 
-    def next_backfill(self, series: int) -> int | None:
-        """Return the next day of a series that is backfill, as a partition."""
-        days = self._backfill.get(series)
-        return self.partition(series, days.pop()) if days else None
+    def next_backfill(self, series: int, count: int) -> Iterator[int]:
+        """Yield the next days of a series that are backfill, so many at most, as partitions."""
+        days = self._backfill.get(series, [])
+        for _ in range(min(count, len(days))):
+            yield self.partition(series, days.pop())
 
     def ready_at(self, partition: int) -> int:
         """Return when a partition may be begun at the earliest."""
@@ -99,15 +104,27 @@ class Agenda:
         index, day = divmod(partition, self.width)
         return self._end(self.series[index].zone, day + self.first_day) + self.points[index][0]
 
+    def points_passed(self, partition: int, at: int) -> int:
+        """Return how many due points of a day have passed by a moment."""
+        index, day = divmod(partition, self.width)
+        return bisect_right(self.points[index], at - self._end(self.series[index].zone, day + self.first_day))
+
     def coming(self, until: int) -> dict[Lane, Counter[str]]:
-        """Return how much becomes ready by a moment, by lane and source."""
+        """Return how many requests are needed for what becomes ready by a moment, by lane and source."""
         coming = {lane: Counter[str]() for lane in Lane}
         for moment in self._moments:
             if moment <= until:
                 for _, members in self._dawns.get(moment, ()):
                     coming[Lane.FRESH].update(self.series[index].source for index in members)
+                ranged: dict[Ready, list[int]] = defaultdict(list)
                 for lane, partition in self._timers.get(moment, ()):
-                    coming[lane][self.series[partition // self.width].source] += 1
+                    index, day = divmod(partition, self.width)
+                    if self.stretches[index]:
+                        ranged[lane, index].append(day + self.first_day)
+                    else:
+                        coming[lane][self.series[index].source] += 1
+                for (lane, index), days in ranged.items():
+                    coming[lane][self.series[index].source] += count_ranges(days, self.stretches[index])
         return coming
 
     def next_moment(self) -> int | None:
@@ -148,7 +165,10 @@ class Agenda:
                     self._backfill.setdefault(index, []).append(day)
         for index, days in self._backfill.items():
             days.reverse()
-            yield Lane.BACKFILL, self.partition(index, days.pop())
+            # As many as one request takes: more of a series are never served at once.
+            most = max((each.days_per_request for each in self.stretches[index]), default=1)
+            for partition in self.next_backfill(index, most):
+                yield Lane.BACKFILL, partition
 
     def _plan_days(self) -> None:
         """Note when each day that is not due yet will be."""

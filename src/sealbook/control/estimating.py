@@ -9,7 +9,8 @@ from datetime import timedelta
 
 from sealbook.config import ControlSettings
 from sealbook.ledger.events.reader import RunStoreReader
-from sealbook.model.plans import Plan, PlanItem, PlanKind
+from sealbook.model.plans import Plan, PlanItem, PlanKind, requests_of
+from sealbook.model.ranges import DaysPerRequest
 from sealbook.model.work import Lane
 
 _RUNS = 50
@@ -40,7 +41,11 @@ class Estimate:
 
 
 def estimate(
-    control: ControlSettings, runs: RunStoreReader, plan: Plan, items: Iterable[PlanItem]
+    control: ControlSettings,
+    ranges: DaysPerRequest,
+    runs: RunStoreReader,
+    plan: Plan,
+    items: Iterable[PlanItem],
 ) -> Estimate:
     """Estimate how long a plan takes."""
     pace = _seconds_a_partition(runs)
@@ -48,8 +53,10 @@ def estimate(
     if plan.kind is not PlanKind.BACKFILL:
         return Estimate(by_pace)
     share = control.shares[Lane.BACKFILL] / sum(control.shares.values())
-    each = plan.requests / plan.partitions
-    counts = Counter(item.key.source for item in items)
+    counts: Counter[str] = Counter()
+    for name, requests in requests_of(plan.kind, items, ranges).items():
+        counts[name.source] += requests
+    each = plan.requests / counts.total()
     return Estimate(
         by_pace,
         tuple(

@@ -87,6 +87,8 @@ class Forecast:
     )
     busiest_day: dict[str, int] = field(default_factory=dict)
     """By source, the most requests in any 24 hours."""
+    missed_points: int = 0
+    """Due points that passed while their day still waited for the one before: one fetch was for both."""
     fresh_late: float = 0.0
     """Seconds by which fresh work was at worst begun later than its lane's share promises."""
     early: int = 0

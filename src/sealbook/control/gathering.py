@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from sealbook.config import Settings
+from sealbook.control.pricing import days_per_request
 from sealbook.control.scenario import Materialized, Missing, Opened, Rates, Scenario, Series
 from sealbook.ledger import LedgerReader
 from sealbook.model.expectations import Expectations
@@ -71,6 +72,7 @@ def scenario_of(
         shares=control.shares,
         weights=control.weights,
         requests_per_day=control.requests_per_day,
+        ranges=days_per_request(settings),
         fresh_for=control.fresh_for,
         at_once=at_once,
         seconds=seconds,

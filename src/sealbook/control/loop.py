@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sealbook.config import Settings
+from sealbook.control.pricing import days_per_request
 from sealbook.control.round import Round, RoundOpener
 from sealbook.control.tally import Tally
 from sealbook.control.working import Worker
@@ -78,6 +79,7 @@ class Loop:
             shares=control.shares,
             weights=control.weights,
             budgets=control.requests_per_day,
+            ranges=days_per_request(self.settings),
         )
         self._limit = min(_FIRST_BATCH, self.batch)
         self._expected_at: float | None = None

@@ -9,6 +9,7 @@ from datetime import datetime
 from sealbook.config import Settings
 from sealbook.control.backfills import Backfill, find_backfill, list_backfills
 from sealbook.control.previews import Preview, estimated, kept_preview
+from sealbook.control.pricing import days_per_request
 from sealbook.control.refusing import Refusal, why_not
 from sealbook.control.spans import Wanted, spans_of
 from sealbook.errors import InvalidInput
@@ -16,6 +17,7 @@ from sealbook.ledger import Ledger
 from sealbook.ledger.schedule.pauses import Scope
 from sealbook.model import PartitionKey, RunId, Status
 from sealbook.model.plans import Plan, PlanItem, PlanKind, PlanRequest
+from sealbook.model.ranges import DAY_BY_DAY
 from sealbook.model.selection import Selection
 from sealbook.raw import RawReader
 
@@ -73,7 +75,7 @@ class Operator:
 
     def previewed(self, plan_id: int) -> Preview:
         """Return a plan that was previewed before."""
-        return kept_preview(self._settings.control, self._ledger.reader, plan_id)
+        return kept_preview(self._settings, self._ledger.reader, plan_id)
 
     def carry_out(self, plan_id: int, *, actor: str | None = None) -> Plan:
         """Do what was previewed, all of it, or nothing if the world has moved (Drifted says how)."""
@@ -127,14 +129,15 @@ class Operator:
         return left
 
     def _preview(self, request: PlanRequest, actor: str, reason: str, name: str | None = None) -> Preview:
-        found = self._ledger.plans.preview(request, actor=actor, reason=reason, name=name)
+        ranges = days_per_request(self._settings) if request.kind.asks_source else DAY_BY_DAY
+        found = self._ledger.plans.preview(request, actor=actor, reason=reason, name=name, ranges=ranges)
         items = tuple(found.items)
         return Preview(
             found.plan,
             items,
             tuple(self._refused(request, items)),
             found.left_out,
-            estimate=estimated(self._settings.control, self._ledger.reader, found.plan, items),
+            estimate=estimated(self._settings, self._ledger.reader, found.plan, items),
         )
 
     def _refused(self, request: PlanRequest, items: Iterable[PlanItem]) -> Iterator[Refusal]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sealbook.config import ControlSettings
+from sealbook.config import Settings
 from sealbook.control.estimating import Estimate, estimate
+from sealbook.control.pricing import days_per_request
 from sealbook.control.refusing import Refusal
 from sealbook.ledger.reader import LedgerReader
 from sealbook.ledger.schedule.plan_rows import unknown_plan
@@ -26,19 +27,19 @@ class Preview:
     estimate: Estimate | None = None
 
 
-def kept_preview(control: ControlSettings, ledger: LedgerReader, plan_id: int) -> Preview:
+def kept_preview(settings: Settings, ledger: LedgerReader, plan_id: int) -> Preview:
     """Return a plan that was previewed before, as far as it is kept: with its partitions."""
     for plan in ledger.schedule.plans():
         if plan.id == plan_id:
             items = tuple(ledger.schedule.plan_items(plan_id))
-            return Preview(plan, items, estimate=estimated(control, ledger, plan, items))
+            return Preview(plan, items, estimate=estimated(settings, ledger, plan, items))
     raise unknown_plan(plan_id)
 
 
 def estimated(
-    control: ControlSettings, ledger: LedgerReader, plan: Plan, items: Iterable[PlanItem]
+    settings: Settings, ledger: LedgerReader, plan: Plan, items: Iterable[PlanItem]
 ) -> Estimate | None:
     """Estimate how long a plan takes; None for one that is done as soon as it is said."""
     if not plan.kind.lasts or not plan.partitions:
         return None
-    return estimate(control, ledger.run_store, plan, items)
+    return estimate(settings.control, days_per_request(settings), ledger.run_store, plan, items)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,6 +11,7 @@ from hashlib import sha256
 import msgspec
 
 from sealbook.config import Settings
+from sealbook.control.pricing import days_per_request
 from sealbook.control.working import tell_left
 from sealbook.errors import IllegalMove
 from sealbook.ledger import Ledger
@@ -18,6 +19,7 @@ from sealbook.ledger.schedule.budgets import Scope
 from sealbook.ledger.work.rows import OpenWork
 from sealbook.model import PartitionKey, Status
 from sealbook.model.expectations import Expectations
+from sealbook.model.ranges import DaysPerRequest, count_ranges
 from sealbook.model.selection import Selection
 from sealbook.model.universe import AssetName
 from sealbook.model.work import Lane, Work, contract_changed, due_again, setup_seen
@@ -70,8 +72,9 @@ class RoundOpener:
         """Return what lanes will ask of sources with a budget within a day: what is open, and is coming."""
         if not self.settings.control.requests_per_day:
             return {}
-        wanted, spent = self.ledger.reader.schedule.wanted(), self.ledger.reader.schedule.spent()
-        coming = _coming(self.expectations())
+        ranges = days_per_request(self.settings)
+        wanted, spent = self.ledger.reader.schedule.wanted(ranges), self.ledger.reader.schedule.spent()
+        coming = _coming(self.expectations(), ranges)
         found = {}
         for source in self.settings.control.requests_per_day:
             for lane in Lane:
@@ -152,20 +155,32 @@ def _after_due_point(row: OpenWork, expectations: Expectations) -> Work:
     return due_again(row.work, expectations.now) if passed else row.work
 
 
-def _coming(expectations: Expectations) -> Mapping[Scope, int]:
-    """Return how many requests become due within a day: new days, and days that are due again."""
+def _coming(expectations: Expectations, ranges: DaysPerRequest) -> Mapping[Scope, int]:
+    """Return how many requests are needed for what becomes due within a day: new days, and days due again."""
     universe, now = expectations.universe, expectations.now
+    again: dict[AssetName, int] = {}
     due = {each[:3]: each for each in universe.due(_EVERYTHING, now)}
     coming: Counter[Scope] = Counter()
     for each in universe.due(_EVERYTHING, now + _DAY):
         before = due.get(each[:3])
-        days = (each.last - (each.first if before is None else before.last)).days + (before is None)
-        coming[each.source, Lane.FRESH] += days
-        points = _points(expectations, AssetName(each.source, each.query_name))
-        coming[each.source, Lane.REFRESH] += points - 1
+        name = AssetName(each.source, each.query_name)
+        first = each.first if before is None else before.last + _DAY
+        new = range(first.toordinal(), each.last.toordinal() + 1)
+        coming[each.source, Lane.FRESH] += count_ranges(new, ranges.of(*name))
+        if name not in again:
+            again[name] = _due_again(expectations, name, each.last.toordinal(), ranges)
+        coming[each.source, Lane.REFRESH] += again[name]
     return coming
 
 
-def _points(expectations: Expectations, name: AssetName) -> int:
+def _due_again(expectations: Expectations, name: AssetName, last: int, ranges: DaysPerRequest) -> int:
+    """Return how many requests a customer's days need that are due again within a day.
+
+    Those of due points at the same time of the day are ready together.
+    """
     asset = expectations.universe.assets.get(name)
-    return 1 if asset is None or asset.freshness is None else len(asset.freshness.due)
+    points = () if asset is None or asset.freshness is None else asset.freshness.due[1:]
+    times: dict[timedelta, list[int]] = defaultdict(list)
+    for point in points:
+        times[point % _DAY].append(last - point // _DAY)
+    return sum(count_ranges(days, ranges.of(*name)) for days in times.values())

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 from sealbook.errors import InvalidInput
+from sealbook.model.ranges import DAY_BY_DAY, DaysPerRequest
 from sealbook.model.retry import RetryPolicies, Stop
 from sealbook.model.shares import DEFAULT_SHARES
 from sealbook.model.universe import AssetName
@@ -93,10 +94,12 @@ class Scenario:
     """Of customers, by source and id."""
     requests_per_day: Mapping[str, int] = field(default_factory=dict)
     """By source; without one, as many as can be sent."""
+    ranges: DaysPerRequest = DAY_BY_DAY
+    """How many days of a query one request takes."""
     fresh_for: timedelta = timedelta(days=3)
     """How long after it was due a missing day counts as fresh; an older one is backfill."""
     at_once: int = 64
-    """How many partitions are worked on at once, by all loops together."""
+    """How many requests are worked on at once, by all loops together."""
     seconds: int = 2
     """How long an attempt takes."""
     seed: int = 0

@@ -17,7 +17,7 @@ from sealbook.control.forecast import Forecast, Promise, busiest
 from sealbook.control.scenario import Opened, Rates, Scenario
 from sealbook.model.budget import Budget
 from sealbook.model.retry import Cause, Failing, RunNow, Stopped, Wait, decide
-from sealbook.model.shares import Flow, Shares, order_by
+from sealbook.model.shares import Flow, RangeDay, Shares, order_by
 from sealbook.model.universe import AssetName
 from sealbook.model.work import Lane
 
@@ -42,11 +42,13 @@ class _Simulation:
         self.until = None if days is None else self.start + days * _DAY
         self.state = bytearray(len(scenario.series) * self.agenda.width)
         self.busy = bytearray(len(self.state))
+        self.points = bytearray(len(self.state))
+        """How many due points of each day are met."""
         self.tries: dict[int, int] = {}
         self.paused = 0
         """How much is not good, and waits for somebody."""
-        self.working: list[tuple[int, int, Lane, str]] = []
-        """What is being worked on, by when that ends."""
+        self.working: list[tuple[int, tuple[int, ...], Lane, str]] = []
+        """What is being worked on, by when that ends: the days of one request each."""
         self.shares = Shares[int](scenario.shares, scenario.weights)
         self.open = {lane: Counter[str]() for lane in Lane}
         """How much is ready, by lane and source."""
@@ -69,8 +71,13 @@ class _Simulation:
 
     def run(self) -> Forecast:
         """Go from moment to moment at which something happens."""
-        for series, day, _ in self.scenario.good:
-            self.state[self.agenda.partition(series, day)] = _GOOD
+        for series, first, last in self.scenario.missing:
+            for day in range(first, last + 1):
+                self._meet(self.agenda.partition(series, day), self.start)
+        for series, day, at in self.scenario.good:
+            partition = self.agenda.partition(series, day)
+            self.state[partition] = _GOOD
+            self._meet(partition, int(at.timestamp()))
         for opened in self.scenario.opened:
             self._open(opened)
         for lane, partition in self.agenda.begin():
@@ -90,6 +97,7 @@ class _Simulation:
     def _open(self, opened: Opened) -> None:
         """Take over how open work stands."""
         partition = self.agenda.partition(opened.series, opened.day)
+        self._meet(partition, self.start)
         if opened.is_good:
             self.state[partition] = _GOOD
         elif opened.stop is not None:
@@ -106,7 +114,11 @@ class _Simulation:
         if lane is Lane.FRESH:
             self.promise.arrive(self.now)
         self.open[lane][flow.source] += 1
-        self.shares.add(flow, order_by(lane, day, self.agenda.ready_at(partition)), partition)
+        stretches = self.agenda.stretches[index]
+        ordinal = day + self.agenda.first_day
+        place = RangeDay(index, ordinal, self.tries.get(partition, 0), stretches) if stretches else None
+        order = order_by(lane, day, self.agenda.ready_at(partition))
+        self.shares.add(flow, order, partition, day=place)
 
     def _claim(self) -> None:
         """Have every free worker take what is served next."""
@@ -115,18 +127,19 @@ class _Simulation:
             claimed = self.shares.take(self._room)
             if claimed is None:
                 return
-            (lane, source, _), partition, cost = claimed
-            self._check(lane, partition)
-            self.busy[partition] = 1
-            self.open[lane][source] -= 1
+            (lane, source, _), partitions, cost = claimed
+            for partition in partitions:
+                self._check(lane, partition)
+                self.busy[partition] = 1
+            self.open[lane][source] -= len(partitions)
             if source in self.budgets:
                 self.budgets[source].reserve(lane, cost)
             self.sent[source][self.now // _MINUTE] += cost
             self.forecast.requests_by_day[lane][(self.now - self.start) // _DAY] += cost
-            heappush(self.working, (end, partition, lane, source))
+            heappush(self.working, (end, partitions, lane, source))
             if lane is Lane.BACKFILL:
-                following = self.agenda.next_backfill(partition // self.agenda.width)
-                if following is not None:
+                series = partitions[0] // self.agenda.width
+                for following in self.agenda.next_backfill(series, len(partitions)):
                     self._add(lane, following)
 
     def _room(self, lane: Lane, source: str) -> int:
@@ -146,34 +159,42 @@ class _Simulation:
         """End what is done by now, as luck has it."""
         working = self.working
         while working and working[0][0] <= self.now:
-            _, partition, lane, source = heappop(working)
-            self.busy[partition] = 0
+            _, partitions, lane, source = heappop(working)
             if source in self.budgets:
                 self.budgets[source].settle(lane, 1, 1, self.now)
-            rates = self.rates[partition // self.agenda.width]
+            rates = self.rates[partitions[0] // self.agenda.width]
+            fails = rates.transient + rates.permanent
             luck = self.random()
-            if luck < rates.transient:
-                self._fail(partition, Cause.TRANSIENT)
-            elif luck < rates.transient + rates.permanent:
-                self._fail(partition, Cause.PERMANENT)
-            elif luck < rates.transient + rates.permanent + rates.rejected:
-                self._fail(partition, Cause.REJECTED)
-            else:
-                self._succeed(partition)
+            for number, partition in enumerate(partitions):
+                self.busy[partition] = 0
+                if luck < fails:  # the request fails, and with it all days of it
+                    cause = Cause.TRANSIENT if luck < rates.transient else Cause.PERMANENT
+                    self._fail(partition, cause, len(partitions))
+                elif (luck if not number else fails + self.random() * (1 - fails)) < fails + rates.rejected:
+                    self._fail(partition, Cause.REJECTED)
+                else:
+                    self._succeed(partition)
+
+    def _meet(self, partition: int, at: int) -> int:
+        """Note that a day is fetched, and return how many due points that is for."""
+        passed = self.agenda.points_passed(partition, at)
+        met, self.points[partition] = passed - self.points[partition], passed
+        return met
 
     def _succeed(self, partition: int) -> None:
+        self.forecast.missed_points += max(self._meet(partition, self.now) - 1, 0)
         if self.state[partition] != _GOOD:
             self.state[partition] = _GOOD
             self.forecast.good_by_day[(self.now - self.start) // _DAY] += 1
         self.tries.pop(partition, None)
         self.agenda.refresh(partition, self.now)
 
-    def _fail(self, partition: int, cause: Cause) -> None:
+    def _fail(self, partition: int, cause: Cause, days: int = 1) -> None:
         """Ask the policy what becomes of it."""
         key = self.agenda.key(partition)
         tries = self.tries[partition] = self.tries.get(partition, 0) + 1
         now = datetime.fromtimestamp(self.now, UTC)
-        failing = Failing(key, tries, cause, now, seed=str(self.scenario.seed))
+        failing = Failing(key, tries, cause, now, seed=str(self.scenario.seed), days=days)
         is_good = self.state[partition] == _GOOD
         lane = Lane.REFRESH if is_good else Lane.RETRY
         match decide(failing, self.scenario.retries.of(key.source, key.query_name), now):
@@ -193,12 +214,12 @@ class _Simulation:
         if self.now < self.expected_at or not self.budgets:
             return
         self.expected_at = self.now + _HOUR
-        coming = self.agenda.coming(self.now + _DAY)
+        ready, coming = self.shares.requests, self.agenda.coming(self.now + _DAY)
         for source, budget in self.budgets.items():
             for lane in Lane:
                 # Who will fail is not known, but as many as yesterday is a fair guess.
                 guess = budget.used[lane] if lane is Lane.RETRY else 0
-                budget.expect(lane, max(self.open[lane][source] + coming[lane][source], guess))
+                budget.expect(lane, max(ready[lane, source] + coming[lane][source], guess))
 
     def _next_moment(self) -> int | None:
         """Return when something happens next; None if nothing ever will."""
@@ -220,7 +241,7 @@ class _Simulation:
         forecast.terminal = self.state.count(_TERMINAL)
         forecast.parked = self.state.count(_PARKED)
         ready = sum(self.open[lane].total() for lane in Lane if lane is not Lane.REFRESH)
-        working = sum(lane is not Lane.REFRESH for _, _, lane, _ in self.working)
+        working = sum(len(days) for _, days, lane, _ in self.working if lane is not Lane.REFRESH)
         forecast.unfinished = self.agenda.unfinished() + ready + working + self.paused
         forecast.fresh_late = self.promise.latest
         forecast.busiest_day = {source: busiest(sent) for source, sent in self.sent.items()}

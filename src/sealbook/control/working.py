@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,7 +16,8 @@ from sealbook.control.tally import Tally
 from sealbook.extract.allowance import Allowance
 from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey, RunId
-from sealbook.model.claims import Claim, Claims, Fences
+from sealbook.model.claims import Claim, Claims, Fences, ranges_of
+from sealbook.model.ranges import up_to_gap
 from sealbook.model.retry import Cause
 from sealbook.model.work import Undone, WorkKind
 from sealbook.pipeline import StageBatch
@@ -76,7 +77,7 @@ class Worker:
                     # First: who opens a run takes the place of the one that was noted before.
                     tell_left(self.ledger, _left(claims))
                     run_id = self._open_run(fetches) if fetches else None
-                mine = [claim for claim in claims if claim.key in held]
+                mine = self._whole(claims, held)
                 with closing(self.stages.work(mine, run_id, held, allowances)) as batches:
                     for batch in batches:
                         tally.add(batch)
@@ -116,6 +117,18 @@ class Worker:
             return f"no customer {key.customer_id} is configured"
         return None if account.within(key.logical_date, key.logical_date) else "the account has no such day"
 
+    def _whole(self, claims: Claims, held: Held) -> list[Claim]:
+        """Return what is held; of a range that lost some days meanwhile, only those up to the gap.
+
+        The others would be another request, for which nothing is reserved: somebody else has them.
+        """
+        keys = {*held}
+        torn = {*_behind_gaps(claims, keys)}
+        if torn:
+            self.ledger.scheduler.release({key: claims.fences[key] for key in torn})
+            held.keep(held.keys() - torn)
+        return [claim for claim in claims if claim.key in keys - torn]
+
     def _open_run(self, fetches: Iterable[Claim]) -> RunId:
         return self.ledger.runs.open_run_under({claim.key: claim.fence for claim in fetches})
 
@@ -128,6 +141,13 @@ class Worker:
     def _end_run(self, run_id: RunId | None, fetches: Iterable[Claim], error: str) -> None:
         if run_id is not None:
             tell_left(self.ledger, {run_id: [claim.key for claim in fetches]}, error)
+
+
+def _behind_gaps(claims: Iterable[Claim], held: Collection[PartitionKey]) -> Iterator[PartitionKey]:
+    """Yield what is held of ranges and comes after a day of the same range that is not."""
+    for own in ranges_of(claim for claim in claims if claim.kind is WorkKind.FETCH):
+        kept = [claim.key for claim in own if claim.key in held]
+        yield from kept[len(up_to_gap(kept)) :]
 
 
 def _left(claims: Iterable[Claim]) -> dict[RunId, list[PartitionKey]]:

@@ -41,6 +41,17 @@ class ExtractPlan:
     left_out: int = 0
     held: tuple[Lease, ...] = ()
 
+    @classmethod
+    def of_ranges(cls, ranges: Iterable[Sequence[PartitionKey]]) -> ExtractPlan:
+        """Return a plan to fetch each of these ranges by itself, in one request; they are in key order.
+
+        Days of one part that follow each other are fetched together: ranges that do are in two.
+        """
+        parts: tuple[list[PartitionKey], list[PartitionKey]] = ([], [])
+        for place, days in enumerate(ranges):
+            parts[place % 2].extend(days)
+        return cls(tuple(Selection(keys=keys) for keys in parts if keys))
+
     @cached_property
     def keys(self) -> dict[str, list[PartitionKey]]:
         """The partitions by source."""

@@ -68,6 +68,7 @@ class Extracted:
                 error=self.error_message,
                 retry_after=self.retry_after,
                 quota_scope=self.quota_scope,
+                days=self.days if self.days > 1 else None,
             )
         return self.seal.fact
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from sealbook.model.keys import PartitionKey, RunId
+from sealbook.model.ranges import follows
 from sealbook.model.work import Lane, WorkKind
 
 Fences = Mapping[PartitionKey, int]
@@ -28,7 +30,7 @@ class Claim(NamedTuple):
     run_id: RunId | None
     """The run to judge or to load."""
     requests: int
-    """What it was reserved to cost."""
+    """What was reserved for it; of days that are asked for together, the first has what all of them cost."""
     tries: int
     plan_id: int | None
     left_run_id: RunId | None = None
@@ -86,3 +88,13 @@ class Claims:
     def fences(self) -> dict[PartitionKey, int]:
         """The fence of each."""
         return {claim.key: claim.fence for claim in self.claims}
+
+
+def ranges_of(claims: Iterable[Claim]) -> list[list[Claim]]:
+    """Return fetches as they were claimed together, in key order: each range is one request."""
+    found: list[list[Claim]] = []
+    for claim in sorted(claims, key=attrgetter("key")):
+        if claim.requests or not found or not follows(claim.key, found[-1][-1].key):
+            found.append([])
+        found[-1].append(claim)
+    return found

@@ -121,7 +121,8 @@ class PartitionFailed(PartitionFact):
     """A partition could not be extracted, or not be staged; the attempt is that of the step.
 
     `retry_after` is the wait in seconds that the source asked for, if it did; `quota_scope` whose quota is
-    used up, where that is why, and the account's where it does not say.
+    used up, where that is why, and the account's where it does not say. `days` is how many days failed
+    together, where that were several that one request asked for: nobody knows which of them is to blame.
     """
 
     event_type = EventType.PARTITION_FAILED
@@ -131,6 +132,7 @@ class PartitionFailed(PartitionFact):
     error: str
     retry_after: float | None = None
     quota_scope: QuotaScope | None = None
+    days: int | None = None
     replaces: Counted | None = None
 
     @property

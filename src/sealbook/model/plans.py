@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
 from sealbook.model.keys import PartitionKey
+from sealbook.model.ranges import DaysPerRequest
 from sealbook.model.selection import Selection
+from sealbook.model.state import Status
 from sealbook.model.universe import AssetName, Span
 
 
@@ -31,6 +34,11 @@ class PlanKind(StrEnum):
     def lasts(self) -> bool:
         """Whether it is at work until all of it is done; the others are done as soon as they are said."""
         return self in (PlanKind.REPROCESS, PlanKind.BACKFILL)
+
+    @property
+    def asks_source(self) -> bool:
+        """Whether it costs requests: to give up, or to judge again, asks nobody."""
+        return self not in (PlanKind.MARK, PlanKind.RETRY)
 
 
 class PlanState(StrEnum):
@@ -80,6 +88,26 @@ class PlanItem(NamedTuple):
     def shown_standing(self) -> str:
         """How it stood, for people."""
         return self.standing.partition(FENCE)[0]
+
+
+def requests_of(kind: PlanKind, items: Iterable[PlanItem], ranges: DaysPerRequest) -> Counter[AssetName]:
+    """Return how many requests the items of a plan need at most, by query.
+
+    What is open of them already is claimed in whichever lane it is, and so counts by itself.
+    """
+    if not kind.asks_source:
+        return Counter()
+    requests: Counter[AssetName] = Counter()
+    lanes: dict[bool, list[PartitionKey]] = defaultdict(list)
+    for key, standing in items:
+        if FENCE in standing:
+            requests[AssetName(key.source, key.query_name)] += 1
+        else:
+            is_refresh = kind is PlanKind.REPROCESS and standing.startswith(Status.SUCCESS)
+            lanes[is_refresh].append(key)
+    for keys in lanes.values():
+        requests.update(ranges.requests(keys))
+    return requests
 
 
 class LeftOut(StrEnum):

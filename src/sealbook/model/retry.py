@@ -128,6 +128,8 @@ class Failing:
     retry_after: float | None = None
     """The wait in seconds that the source asked for, if it did."""
     ages: bool = True
+    days: int = 1
+    """How many days were asked for together, and failed together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ def decide(failing: Failing | None, retries: Retries, now: datetime) -> Decision
     """Decide what becomes of a partition, given how it has failed: run now, wait until a time, or stop."""
     if failing is None:
         return RunNow("it has not failed since it was good, or since an operator acted on it")
-    if failing.cause is Cause.PERMANENT:
+    # Of several days that failed together nobody knows which is to blame: each is tried in smaller company.
+    if failing.cause is Cause.PERMANENT and failing.days == 1:
         return Stopped(Stop.PERMANENT, "it fails until an operator or the configuration changes something")
     until = _ready_at(failing, retries)
     if failing.cause is Cause.QUOTA:
@@ -178,9 +181,9 @@ def latest_try(key: PartitionKey, max_age: timedelta) -> datetime:
     return day_end(key.logical_date, UTC) + max_age
 
 
-def draw(key: PartitionKey, tries: int, seed: str) -> float:
+def draw(whose: object, tries: int, seed: str) -> float:
     """Return a number from 0 up to 1 that looks drawn, and is the same whoever asks."""
-    digest = sha256(f"{key}|{tries}|{seed}".encode()).digest()
+    digest = sha256(f"{whose}|{tries}|{seed}".encode()).digest()
     return int.from_bytes(digest[:8]) / _DRAWS
 
 
@@ -192,5 +195,8 @@ def _ready_at(failing: Failing, retries: Retries) -> datetime:
     asked = timedelta(seconds=failing.retry_after or 0)
     if failing.cause is Cause.QUOTA:
         return failing.at + (asked or retries.backoff[0])
-    drawn = draw(failing.key, failing.tries, failing.seed)
+    key = failing.key
+    # Days that failed together are ready together, to be asked for in few requests again.
+    whose = key if failing.days == 1 else f"{key.source}/{key.customer_id}/{key.query_name}"
+    drawn = draw(whose, failing.tries, failing.seed)
     return failing.at + max(asked, retries.wait(failing.tries, drawn))

@@ -2,19 +2,22 @@
 
 Stride scheduling: each lane, and each flow within it, has a pass; the lowest is served and goes up by what
 that costs, divided by its share or weight. Who has nothing ready is passed over, so nothing is idle while
-work is ready, and whoever returns starts at the present pass: it has no arrears.
+work is ready, and whoever returns starts at the present pass: it has no arrears. Days that one request asks
+for are one turn, and cost what one day does.
 
 This is the reference for the ledger's claim, and the engine of the rehearsal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
 from datetime import date, datetime
 from heapq import heappop, heappush, heapreplace
 from typing import Generic, NamedTuple, TypeVar
 
 from sealbook.errors import InvalidInput
+from sealbook.model.ranges import Stretch, range_around
 from sealbook.model.work import Lane
 
 T = TypeVar("T")
@@ -36,11 +39,21 @@ class Flow(NamedTuple):
     customer_id: str
 
 
+class RangeDay(NamedTuple):
+    """A day that may be asked for together with its neighbours of the same series and as many tries."""
+
+    series: Hashable
+    """What tells its query from the others of the flow."""
+    day: int
+    tries: int
+    stretches: tuple[Stretch, ...]
+
+
 class Claimed(NamedTuple, Generic[T]):
-    """What is served next, and what it costs in requests."""
+    """What is served next, in the order of days where it is a range, and what that costs in requests."""
 
     flow: Flow
-    item: T
+    items: tuple[T, ...]
     cost: int
 
 
@@ -79,10 +92,14 @@ class Shares(Generic[T]):
         self._by_lane = {queue.lane: queue for queue in self._lanes}
         self._flows: dict[Flow, _FlowQueue[T]] = {}
         self._clock = 0
+        self.requests: Counter[tuple[Lane, str]] = Counter()
+        """What all that is ready costs, by lane and source; days without a gap count as one range."""
 
-    def add(self, flow: Flow, order: int, item: T, cost: int = 1) -> None:
-        """Add what is ready; within a flow the lowest order comes first."""
-        self._by_lane[flow.lane].source(flow.source).add(self._queue(flow), order, item, cost)
+    def add(self, flow: Flow, order: int, item: T, cost: int = 1, day: RangeDay | None = None) -> None:
+        """Add what is ready; within a flow the lowest order comes first, and takes its neighbours with it."""
+        queue = self._queue(flow)
+        self.requests[flow[:2]] += queue.add(order, item, cost, day)
+        self._by_lane[flow.lane].source(flow.source).settle(queue)
 
     def take(self, room: Room) -> Claimed[T] | None:
         """Take what is served next; None if nothing is ready, or nothing of it may be spent or is open."""
@@ -90,13 +107,14 @@ class Shares(Generic[T]):
             source = lane.lowest(room)
             if source is None:
                 continue
-            queue, item, cost = source.take()
+            queue, items, cost, requests = source.take()
+            self.requests[lane.lane, source.name] -= requests
             lane.clock = max(lane.clock, queue.pass_)
             queue.pass_ = lane.clock + stride(cost, queue.weight)
             source.settle(queue)
             self._clock = max(self._clock, lane.pass_)
             lane.pass_ = self._clock + stride(cost, lane.share)
-            return Claimed(queue.flow, item, cost)
+            return Claimed(queue.flow, items, cost)
         return None
 
     def pause(self, source: str, customer_id: str | None = None) -> None:
@@ -131,7 +149,7 @@ class Shares(Generic[T]):
 class _FlowQueue(Generic[T]):
     """The ready work of a flow: what asks the source apart from what does not."""
 
-    __slots__ = ("flow", "free", "is_open", "paid", "pass_", "queued", "serial", "weight")
+    __slots__ = ("flow", "free", "is_open", "paid", "pass_", "queued", "ranges", "serial", "weight")
 
     def __init__(self, flow: Flow, weight: int) -> None:
         self.flow = flow
@@ -143,9 +161,12 @@ class _FlowQueue(Generic[T]):
         self.queued = [False, False]
         """Whether it stands in the heap of all flows, and in that of flows with free work."""
         self.serial = 0
+        self.ranges: _RangeDays[T] | None = None
+        """Which of the paid work may be asked for together; None: none of it."""
 
     def __len__(self) -> int:
-        return len(self.paid) + len(self.free)
+        gone = 0 if self.ranges is None else len(self.ranges.gone)
+        return len(self.paid) + len(self.free) - gone
 
     def has(self, index: int) -> bool:
         return self.is_open and bool(self.free if index == _FREE else self.paid or self.free)
@@ -155,6 +176,57 @@ class _FlowQueue(Generic[T]):
         if free or not self.paid or (self.free and self.free[0] < self.paid[0]):
             return self.free
         return self.paid
+
+    def add(self, order: int, item: T, cost: int, day: RangeDay | None) -> int:
+        """Add what is ready, and return how many requests more that makes."""
+        self.serial += 1
+        heappush(self.paid if cost else self.free, (order, self.serial, item, cost))
+        if day is None or not cost:
+            return cost
+        self.ranges = self.ranges or _RangeDays()
+        return cost * self.ranges.add(self.serial, item, cost, day)
+
+    def take(self, *, free: bool) -> tuple[tuple[T, ...], int, int]:
+        """Take what comes first and what is asked for with it; return the cost, and the requests less."""
+        _, serial, item, cost = heappop(self.first(free=free))
+        if self.ranges is None or not cost:
+            return (item,), cost, cost
+        items, fewer = self.ranges.take(serial, item)
+        while self.paid and self.paid[0][1] in self.ranges.gone:
+            self.ranges.gone.discard(heappop(self.paid)[1])
+        return items, cost, cost * fewer
+
+
+class _RangeDays(Generic[T]):
+    """The ready days of a flow that may be asked for together, and which of them are taken."""
+
+    def __init__(self) -> None:
+        self.gone: set[int] = set()
+        """What was taken with others, and stands in the queue still, by its number."""
+        self._days: dict[int, tuple[RangeDay, dict[int, tuple[int, T]]]] = {}
+        """By number: the day, and its neighbours by day."""
+        self._series: dict[Hashable, dict[int, tuple[int, T]]] = {}
+
+    def add(self, serial: int, item: T, cost: int, day: RangeDay) -> int:
+        """Add a day; return how many more there are without a gap: one, unless it goes on with others."""
+        alike = self._series.setdefault((day.series, day.tries, cost), {})
+        alike[day.day] = (serial, item)
+        self._days[serial] = (day, alike)
+        return 1 - (day.day - 1 in alike) - (day.day + 1 in alike)
+
+    def take(self, serial: int, item: T) -> tuple[tuple[T, ...], int]:
+        """Take the range of a day; return how many less there are without a gap, too."""
+        if serial not in self._days:
+            return (item,), 1
+        day, alike = self._days[serial]
+        together = range_around(day.day, alike, day.stretches, tries=day.tries)
+        taken = [alike.pop(each) for each in together]
+        for number, _ in taken:
+            del self._days[number]
+            self.gone.add(number)
+        self.gone.discard(serial)
+        fewer = 1 - (together[0] - 1 in alike) - (together[-1] + 1 in alike)
+        return tuple(each for _, each in taken), fewer
 
 
 _ANY, _FREE = 0, 1
@@ -171,11 +243,6 @@ class _SourceQueue(Generic[T]):
         self.is_open = True
         self._heaps: tuple[list[tuple[int, str, _FlowQueue[T]]], ...] = ([], [])
         self._free_only = False
-
-    def add(self, queue: _FlowQueue[T], order: int, item: T, cost: int) -> None:
-        queue.serial += 1
-        heappush(queue.paid if cost else queue.free, (order, queue.serial, item, cost))
-        self.settle(queue)
 
     def settle(self, queue: _FlowQueue[T]) -> None:
         """Have a flow stand in the heaps that it belongs to."""
@@ -195,13 +262,12 @@ class _SourceQueue(Generic[T]):
             first = self._head(_FREE)
         return None if first is None else first.pass_
 
-    def take(self) -> tuple[_FlowQueue[T], T, int]:
+    def take(self) -> tuple[_FlowQueue[T], tuple[T, ...], int, int]:
         """Take from the flow that `lowest` found."""
         index = _FREE if self._free_only else _ANY
         queue = heappop(self._heaps[index])[2]
         queue.queued[index] = False
-        _, _, item, cost = heappop(queue.first(free=self._free_only))
-        return queue, item, cost
+        return queue, *queue.take(free=self._free_only)
 
     def _head(self, index: int) -> _FlowQueue[T] | None:
         heap = self._heaps[index]

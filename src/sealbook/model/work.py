@@ -280,10 +280,9 @@ def _out_of_quota(before: Work, fact: _Failure, retries: Retries, at: datetime) 
 
 
 def _failing(tries: int, cause: Cause, fact: _Failure, at: datetime) -> Failing:
-    asked = fact.retry_after if isinstance(fact, PartitionFailed) else None
-    return Failing(
-        fact.key, tries, cause, at, seed=fact.run_id, retry_after=asked, ages=not _is_of_load(fact)
-    )
+    asked, days = (fact.retry_after, fact.days) if isinstance(fact, PartitionFailed) else (None, None)
+    ages = not _is_of_load(fact)
+    return Failing(fact.key, tries, cause, at, seed=fact.run_id, retry_after=asked, ages=ages, days=days or 1)
 
 
 def _is_of_load(fact: _Failure) -> bool:

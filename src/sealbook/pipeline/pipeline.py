@@ -14,7 +14,7 @@ from sealbook.ledger import Ledger
 from sealbook.load.loader import Loader, LoadPlan
 from sealbook.load.results import Loaded
 from sealbook.model import PartitionKey, RunId
-from sealbook.model.claims import Claim, Fences
+from sealbook.model.claims import Claim, Fences, ranges_of
 from sealbook.model.partition_events import PartitionFailed, Stage
 from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.selection import Selection
@@ -168,8 +168,8 @@ class Pipeline:
         if by_kind[WorkKind.FETCH]:
             if run_id is None:
                 raise InvalidInput.of("run_id", run_id, "a run, for what is to be fetched")
-            # Each by itself, as it was claimed and reserved: one that fails must not hold up the others.
-            plan = ExtractPlan(tuple(Selection(keys=[claim.key]) for claim in by_kind[WorkKind.FETCH]))
+            ranges = ranges_of(by_kind[WorkKind.FETCH])
+            plan = ExtractPlan.of_ranges([claim.key for claim in own] for own in ranges)
             for extracted in self._extract(plan, run_id, no_progress, self._start, allowances, under):
                 seals += [result.seal for result in extracted if result.seal is not None]
                 yield StageBatch(Stage.EXTRACT, extracted)

@@ -55,6 +55,8 @@ class SimulationView:
     parked: int
     unfinished: int
     requests: int
+    missed_due_points: int
+    """Those that passed while their day still waited for the one before."""
     fresh_late_seconds: float
     lanes: tuple[LaneRow, ...]
     budgets: tuple[BudgetRow, ...]
@@ -72,6 +74,7 @@ class SimulationView:
             forecast.parked,
             forecast.unfinished,
             forecast.requests,
+            forecast.missed_points,
             forecast.fresh_late,
             tuple(
                 LaneRow(

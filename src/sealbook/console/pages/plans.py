@@ -118,7 +118,7 @@ def _told(
 def _gather(ask: Ask) -> Answer:
     plan_id = _plan_id(ask)
     book = ask.book
-    shown = kept_preview(book.settings.control, book.ledger, plan_id)
+    shown = kept_preview(book.settings, book.ledger, plan_id)
     schedule = book.ledger.schedule
     progress = schedule.progress(plan_id) if shown.plan.kind.lasts else None
     told = _told(shown, schedule.plan_selection(plan_id), progress=progress)

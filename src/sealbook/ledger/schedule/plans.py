@@ -30,7 +30,8 @@ from sealbook.ledger.work import rows as work_rows
 from sealbook.ledger.work.tables import work
 from sealbook.model import PartitionKey
 from sealbook.model.keys import check_name
-from sealbook.model.plans import Plan, PlanItem, PlanKind, PlanRequest, PlanState, Previewed
+from sealbook.model.plans import Plan, PlanItem, PlanRequest, PlanState, Previewed, requests_of
+from sealbook.model.ranges import DAY_BY_DAY, DaysPerRequest
 
 _KEPT = timedelta(days=7)
 """How long a preview is kept that nobody has carried out."""
@@ -44,8 +45,19 @@ class PlanWriter:
         self._clock = clock
         self._overrides = overrides
 
-    def preview(self, request: PlanRequest, *, actor: str, reason: str, name: str | None = None) -> Previewed:
-        """Find what a request would do, and keep that as a plan for a week; nothing else is changed."""
+    def preview(
+        self,
+        request: PlanRequest,
+        *,
+        actor: str,
+        reason: str,
+        name: str | None = None,
+        ranges: DaysPerRequest = DAY_BY_DAY,
+    ) -> Previewed:
+        """Find what a request would do, and keep that as a plan for a week; nothing else is changed.
+
+        By `ranges` it is said what that costs.
+        """
         check_author(actor, reason)
         if name is not None:
             check_name("name", name)  # and no number, as ids are
@@ -64,7 +76,7 @@ class PlanWriter:
                 packed=packed,
                 digest=digest,
                 partitions=len(items),
-                requests=_requests(request, items),
+                requests=_requests(request, items, ranges),
                 actor=actor,
                 reason=reason,
                 previewed_at=at,
@@ -181,8 +193,7 @@ def _log(
     log_override(connection, action, keys, actor=by.actor, reason=by.reason, at=at, filter=named)
 
 
-def _requests(request: PlanRequest, items: Sequence[PlanItem]) -> int:
-    """Return what a plan costs at most; to give up, or to judge again, asks no source."""
-    if request.kind in (PlanKind.MARK, PlanKind.RETRY):
-        return 0
-    return sum(request.cost(item.key.source, item.key.query_name) for item in items)
+def _requests(request: PlanRequest, items: Sequence[PlanItem], ranges: DaysPerRequest) -> int:
+    """Return what a plan costs at most."""
+    found = requests_of(request.kind, items, ranges)
+    return sum(request.cost(*name) * requests for name, requests in found.items())

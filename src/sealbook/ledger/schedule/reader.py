@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
-from sqlalchemy import case, func, or_, select
+from sqlalchemy import ColumnElement, case, func, or_, select
 
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
@@ -24,6 +27,7 @@ from sealbook.ledger.work.tables import work
 from sealbook.model import PartitionKey
 from sealbook.model.claims import Lease
 from sealbook.model.plans import Plan, PlanItem, Progress
+from sealbook.model.ranges import DAY_BY_DAY, DaysPerRequest, count_ranges
 from sealbook.model.selection import Selection
 from sealbook.model.work import Lane, WorkKind
 
@@ -108,13 +112,28 @@ class ScheduleReader:
         query = select(work).where(waits, work.c.holder.is_(None)).order_by(*_KEY_COLUMNS)
         return stream(self._database, query, lambda *row: read_row(row))
 
-    def wanted(self) -> dict[Scope, int]:
+    def wanted(self, ranges: DaysPerRequest = DAY_BY_DAY) -> dict[Scope, int]:
         """Return the requests that open work will make, by source and lane."""
         asks = (work.c.kind == WorkKind.FETCH.value, work.c.stop.is_(None), work.c.holder.is_(None))
-        query = select(work.c.source, work.c.lane, func.sum(work.c.cost)).where(*asks)
+        by_day = work.c.source.not_in(ranges.sources)
+        query = select(work.c.source, work.c.lane, func.sum(work.c.cost)).where(*asks, by_day)
         with self._database.read() as connection:
             rows = connection.execute(query.group_by(work.c.source, work.c.lane))
-            return {(source, Lane(lane)): int(requests) for source, lane, requests in rows}
+            found = {(source, Lane(lane)): int(requests) for source, lane, requests in rows}
+        if ranges.sources:
+            found |= self._wanted_ranges(ranges, *asks)
+        return found
+
+    def _wanted_ranges(self, ranges: DaysPerRequest, *asks: ColumnElement[bool]) -> dict[Scope, int]:
+        """Count the requests of sources that take several days in one."""
+        alike = [work.c[name] for name in ("source", "lane", "customer_id", "query_name", "tries", "cost")]
+        query = select(*alike, work.c.logical_date).where(*asks, work.c.source.in_(ranges.sources))
+        rows = stream(self._database, query.order_by(*alike), lambda *row: (row[:-1], row[-1].toordinal()))
+        found: dict[Scope, int] = defaultdict(int)
+        for (source, lane, _, query_name, tries, cost), own in groupby(rows, key=itemgetter(0)):
+            days = (day for _, day in own)
+            found[source, Lane(lane)] += cost * count_ranges(days, ranges.of(source, query_name), tries=tries)
+        return found
 
     def spent(self) -> Mapping[Scope, int]:
         """Return the requests that count against budgets, by source and lane."""

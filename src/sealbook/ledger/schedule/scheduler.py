@@ -36,13 +36,15 @@ from sealbook.ledger.schedule import budgets
 from sealbook.ledger.schedule.budgets import Scope
 from sealbook.ledger.schedule.finding import Asked, claim_rows, find_ready
 from sealbook.ledger.schedule.gate import free_what_ran_out, lock_lanes, move_on, paused_sources
-from sealbook.ledger.schedule.turns import Flow, room, take_turns
+from sealbook.ledger.schedule.neighbours import Neighbours, find_neighbours, price
+from sealbook.ledger.schedule.turns import Flow, LaneTurn, room, take_turns
 from sealbook.ledger.work import rows as work_rows
 from sealbook.ledger.work.fences import encode_fences, held_rows, lock_held
 from sealbook.ledger.work.rows import OpenWork
 from sealbook.ledger.work.tables import FREE, pause, work
 from sealbook.model import PartitionKey
 from sealbook.model.claims import Claim, Claims, Fences, Waiting
+from sealbook.model.ranges import DAY_BY_DAY, DaysPerRequest
 from sealbook.model.retry import RetryPolicies
 from sealbook.model.shares import DEFAULT_SHARES
 from sealbook.model.verdict import check_text
@@ -58,7 +60,8 @@ class Terms:
 
     Only what the sources and lanes named here have is claimed. A weight that is not given is 1; a budget is
     in requests a day, and none is no bound. What lanes are `expected` to ask for within a day is kept for
-    them, up to their shares; all of these, where nothing is said.
+    them, up to their shares; all of these, where nothing is said. Days that go into one request by `ranges`
+    are claimed together, and cost what one does.
     """
 
     sources: Collection[str]
@@ -67,6 +70,7 @@ class Terms:
     weights: Mapping[Flow, int] = field(default_factory=dict)
     budgets: Mapping[str, int] = field(default_factory=dict)
     expected: Mapping[Scope, int] = field(default_factory=dict)
+    ranges: DaysPerRequest = DAY_BY_DAY
 
     def __post_init__(self) -> None:
         for name, values in (("share", self.shares), ("weight", self.weights)):
@@ -117,11 +121,7 @@ class Scheduler:
         if not fences:
             return set()
 
-        def let_go(connection: Connection) -> set[PartitionKey]:
-            rows = connection.execute(_releasing(connection.dialect.name), encode_fences(fences.items()))
-            return {PartitionKey(*row) for row in rows}
-
-        return self._database.write(let_go, repeatable=True)
+        return self._database.write(lambda connection: _release(connection, fences), repeatable=True)
 
     def put_off(self, undone: Mapping[PartitionKey, Undone], fences: Fences) -> set[PartitionKey]:
         """Have what is still held and was not done wait as after a failure; return which that was.
@@ -171,13 +171,19 @@ class Scheduler:
         found = find_ready(connection, asked, limit, at, weights=terms.heavy, pauses=signs.pauses)
         for lane, flows in found.items():
             lanes[lane].flows = flows
-        turns = take_turns(lanes, limit, terms.weights, left)
+        neighbours = _neighbours(connection, lanes.values(), terms.ranges, at)
+        turns = take_turns(lanes, limit, terms.weights, left, neighbours)
         if not turns.places:
             return _why_none(connection, holder, terms, at, until)
         rows = claim_rows(connection, turns.places, holder, at, until)
         if not rows:
             return Claims(holder, until, waiting=Waiting.CONTENDED, next_at=at)
         claims = tuple(map(_claimed, rows))
+        if neighbours is not None:
+            kept, back = price(claims, neighbours.together)
+            claims = tuple(kept)
+            if back:
+                _release(connection, {claim.key: claim.fence for claim in back})
         move_on(connection, lanes, turns.passes)
         return Claims(
             holder,
@@ -197,6 +203,28 @@ def _claimed(row: Row[Any]) -> Claim:
     *key, lane, kind, fence, run_id, cost, tries, plan_id, left = tuple(row)
     requests = cost if kind == WorkKind.FETCH else 0
     return Claim(PartitionKey(*key), _LANE[lane], _KIND[kind], fence, run_id, requests, tries, plan_id, left)
+
+
+def _release(connection: Connection, fences: Fences) -> set[PartitionKey]:
+    rows = connection.execute(_releasing(connection.dialect.name), encode_fences(fences.items()))
+    return {PartitionKey(*row) for row in rows}
+
+
+def _neighbours(
+    connection: Connection, lanes: Iterable[LaneTurn], ranges: DaysPerRequest, at: datetime
+) -> Neighbours | None:
+    """Return what is ready around the days that were found; None if all of it is asked for day by day."""
+    if not ranges.sources:
+        return None
+    places = [
+        row.place
+        for lane in lanes
+        for (source, _), (_, ready) in lane.flows.items()
+        if source in ranges.sources
+        for row in ready
+        if row.requests
+    ]
+    return find_neighbours(connection, places, ranges, at) if places else None
 
 
 def _requests(claims: Iterable[Claim]) -> dict[Scope, int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
+from sealbook.ledger.schedule.neighbours import Neighbours
 from sealbook.model.budget import Budget
 from sealbook.model.shares import stride
 from sealbook.model.work import Lane
@@ -54,9 +55,17 @@ _Entry = tuple[int, str, str, list[Ready]]
 
 
 def take_turns(
-    lanes: Mapping[Lane, LaneTurn], limit: int, weights: Mapping[Flow, int], budgets: Mapping[str, Budget]
+    lanes: Mapping[Lane, LaneTurn],
+    limit: int,
+    weights: Mapping[Flow, int],
+    budgets: Mapping[str, Budget],
+    neighbours: Neighbours | None = None,
 ) -> Turns:
-    """Pick up to so many rows, one turn after the other; move the lanes on, and reserve what it costs."""
+    """Pick up to so many rows, one turn after the other; move the lanes on, and reserve what it costs.
+
+    With `neighbours` a turn takes a whole range, at the cost of one row. One that does not fit any more is
+    left to the next batch: in two parts it would cost two requests.
+    """
     places: list[object] = []
     passes: dict[tuple[Lane, str, str], int] = {}
     now = max((lane.began for lane in lanes.values()), default=0)
@@ -71,12 +80,21 @@ def take_turns(
                 del queues[name]
             continue
         _, _, place, requests = ready.pop()
+        if neighbours is not None and place in neighbours.taken:
+            continue
         budget = budgets.get(source) if requests else None
+        if budget is not None and requests > room(budget, name):
+            continue
+        days = None if neighbours is None else neighbours.range_of(place, limit)
+        if neighbours is None or days is None:
+            places.append(place)
+        elif len(places) + len(days.places) > limit:
+            break
+        else:
+            neighbours.take(days)
+            places += days.places
         if budget is not None:
-            if requests > room(budget, name):
-                continue
             budget.reserve(name, requests)
-        places.append(place)
         lane.clock = max(lane.clock, pass_)
         moved = lane.clock + stride(requests, weights.get((source, customer_id), 1))
         passes[name, source, customer_id] = moved
