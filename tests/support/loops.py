@@ -105,7 +105,7 @@ class LightExtraction(Extraction):
             source = self._sources[name]
             extractor = Extractor(
                 run_id=run_id,
-                source_name=name,
+                source_type=source.type,
                 queries=source.queries,
                 raw_url=self._raw_url,
                 options=source.options,

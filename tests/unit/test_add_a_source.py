@@ -75,7 +75,7 @@ def exports(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def source(exports: Path, settings: SourceSettings, installed: None) -> Source:  # noqa: ARG001
-    return load_source(settings.name, settings.options)
+    return load_source(settings.type, settings.options)
 
 
 def test_the_test_of_the_page_passes_and_can_fail(installed: None, tmp_path: Path) -> None:  # noqa: ARG001

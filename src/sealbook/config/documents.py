@@ -99,9 +99,11 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _NO_MEMBER = re.compile(r"Invalid enum value (.*)", re.DOTALL)
-_UNQUOTED = re.compile(r"Expected `str(?: \| null)?`, got `(?:int|float|decimal|bool)`")
+_UNQUOTED = re.compile(r"Expected `str(?: \| object)?(?: \| null)?`, got `(?:int|float|decimal|bool)`")
 _THEIR_WORDS = {
     "Expected": "expected",
+    "`str | object`": "text, or a mapping",
+    "`str | object | null`": "text, or a mapping",
     "`object`": "a mapping",
     "`array`": "a list",
     "`object | null`": "a mapping",

@@ -34,7 +34,7 @@ class Extractor:
     """
 
     run_id: RunId
-    source_name: str
+    source_type: str
     queries: Mapping[str, Query]
     raw_url: str
     options: Mapping[str, object] = field(repr=False)  # may hold secrets
@@ -123,7 +123,7 @@ class Extractor:
 
     @cached_property
     def _source(self) -> Source:
-        return load_source(self.source_name, self.options)
+        return load_source(self.source_type, self.options)
 
     @cached_property
     def _store(self) -> RawStore:

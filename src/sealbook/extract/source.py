@@ -81,7 +81,7 @@ class Examinable(Protocol):
 
 
 class UnknownSource(ConfigError):
-    """No entry point has the name of the source."""
+    """No entry point has the name of the source's type."""
 
 
 class BadOption(ConfigError):
@@ -92,16 +92,16 @@ class BadOption(ConfigError):
         self.path = path
 
 
-def load_source(name: str, options: Mapping[str, object]) -> Source:
-    """Make the source that an entry point of the group `sealbook.sources` has under this name."""
+def load_source(type_name: str, options: Mapping[str, object]) -> Source:
+    """Make the source that an entry point of the group `sealbook.sources` has under this name: its type."""
     found = {entry.name: entry for entry in entry_points(group=SOURCE_ENTRY_POINTS)}
-    if name not in found:
+    if type_name not in found:
         raise UnknownSource(
-            f"there is no source {name!r}; known are {', '.join(sorted(found)) or 'none'}",
-            remedy="Correct the name,"
+            f"there is no source {type_name!r}; known are {', '.join(sorted(found)) or 'none'}",
+            remedy="Correct the name, say by `type` which of these it is,"
             f" or install the package whose entry point in {SOURCE_ENTRY_POINTS} has it.",
         )
-    return _load_class(found[name]).from_options(options)
+    return _load_class(found[type_name]).from_options(options)
 
 
 def read_options(source: str, kind: type[_Options], options: Mapping[str, object]) -> _Options:
