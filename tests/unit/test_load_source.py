@@ -35,7 +35,7 @@ def test_the_sources_of_sealbook_are_found() -> None:
 
 def test_an_unknown_source_is_refused_with_the_known_ones(site: Path) -> None:
     install(site, "acme = acme:Acme")
-    with pytest.raises(ConfigError, match=r"'gogle_ads'; known are acme, demo, google_ads"):
+    with pytest.raises(ConfigError, match=r"'gogle_ads'; known are acme, demo, files, google_ads, http_json"):
         load_source("gogle_ads", {})
 
 

@@ -17,7 +17,6 @@ from sealbook.model.keys import check_name, parse_date
 from sealbook.model.verdict import Severity
 from sealbook.model.versions import Term, wrong_renames
 
-
 Text = str | dict[str, Any]
 """The text of a query; a mapping, which some sources take instead, is kept as its JSON."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self, TypeVar, cast, runtime_checkable
@@ -26,6 +27,7 @@ __all__ = [
     "Source",
     "UnknownSource",
     "load_source",
+    "option_value",
     "read_options",
 ]
 
@@ -107,11 +109,12 @@ def load_source(type_name: str, options: Mapping[str, object]) -> Source:
 def read_options(source: str, kind: type[_Options], options: Mapping[str, object]) -> _Options:
     """Check options strictly against a msgspec Struct; a BadOption names the path of the bad one.
 
-    A field of type `Path` is relative to the folder of the book's settings, and `~` is the user's home.
+    A field of type `Path` is relative to the folder of the book's settings, and `~` is the user's home. One
+    of a class of `str` is made of its text; the ValueError of a text that it does not take says why.
     """
     root = options.root if isinstance(options, SourceOptions) else Path()
     try:
-        return msgspec.convert(dict(options), kind, dec_hook=lambda wanted, value: _path(root, wanted, value))
+        return msgspec.convert(dict(options), kind, dec_hook=partial(option_value, root=root))
     except msgspec.ValidationError as error:
         problem = explain(error, kind)
         field = f"{dotted(problem.path)}: " if problem.path else ""
@@ -123,8 +126,12 @@ def read_options(source: str, kind: type[_Options], options: Mapping[str, object
         ) from None
 
 
-def _path(root: Path, wanted: type, value: object) -> Path:
-    """Make a Path of an option's text, which msgspec leaves to us."""
+def option_value(wanted: type, value: object, *, root: Path = Path()) -> object:
+    """Make of an option's text what msgspec leaves to us: a Path, or a kind of text."""
+    if issubclass(wanted, str):
+        if not isinstance(value, str):
+            raise ValueError("expected text")
+        return wanted(value)
     if not issubclass(wanted, Path):
         raise TypeError(f"options of type {wanted} are not supported")
     if not isinstance(value, str) or not value.strip():
