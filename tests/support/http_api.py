@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 _SETTLED_SECONDS = 10.0
+_POLL_SECONDS = 0.01  # in which it notices that it is to stop
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class HttpApi:
         self._serving = 0
         self._settled = Condition()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = Thread(target=self._server.serve_forever, args=(_POLL_SECONDS,), daemon=True)
 
     @property
     def origin(self) -> str:

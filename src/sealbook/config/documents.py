@@ -151,8 +151,9 @@ def _kind_at(kind: Any, path: tuple[Step, ...]) -> Any:
             kind = next(iter(get_args(kind)), None)
         else:
             kind = get_type_hints(kind).get(step) if isinstance(kind, type) else None
-        if isinstance(kind, UnionType):  # what may be left out
-            kind = next((each for each in get_args(kind) if each is not NoneType), None)
+        if isinstance(kind, UnionType):  # what may be left out; or one of several
+            kinds = [each for each in get_args(kind) if each is not NoneType]
+            kind = kinds[0] if len(kinds) == 1 else None
     return kind
 
 

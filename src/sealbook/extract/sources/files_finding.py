@@ -84,7 +84,7 @@ class Finder:
         if not WILDCARDS & set(path.name):
             size = self.storage.size(str(path))
             return [] if size is None else [Expected(str(path), size)]
-        folder = str(path.parent)
+        folder = _folder_of(path)
         return [
             Expected(entry.path, entry.size)
             for entry in self.storage.entries(folder)
@@ -127,8 +127,13 @@ class Finder:
 
 def _beside(path: PurePosixPath, name: str, *, deep: bool = False) -> str:
     """Return where a file is that is named beside another; a name with a slash is below the URL."""
-    folder = str(path.parent)
-    return name if folder == "." or ("/" in name and not deep) else f"{folder}/{name}"
+    folder = _folder_of(path)
+    return name if not folder or ("/" in name and not deep) else f"{folder}/{name}"
+
+
+def _folder_of(path: PurePosixPath) -> str:
+    """Return the folder that a file is in; nothing for the top."""
+    return "/".join(path.parent.parts)
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import codecs
+from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
 from sealbook.extract.sources.records import Way
 from sealbook.extract.sources.templates import Template
 
-Format = Literal["csv", "jsonl", "parquet"]
-_FORMATS: dict[str, Format] = {
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
+
+class Format(StrEnum):
+    """What a file is."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+_FORMATS = {
+    ".csv": Format.CSV,
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".parquet": Format.PARQUET,
 }
 GZIP = ".gz"
 WILDCARDS = frozenset("*?[")

@@ -52,11 +52,11 @@ class Reader:
                 opened = stack.enter_context(cast(IO[bytes], gzip.GzipFile(fileobj=opened)))
             with _readable(file):
                 match self.format:
-                    case "csv":
+                    case Format.CSV:
                         yield from self._csv(opened, file)
-                    case "jsonl":
+                    case Format.JSONL:
                         yield from self._lines(opened, file)
-                    case "parquet":
+                    case Format.PARQUET:
                         yield from self._parquet(opened)
 
     def _csv(self, opened: IO[bytes], file: Expected) -> Iterator[Row]:

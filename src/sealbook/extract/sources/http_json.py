@@ -14,7 +14,7 @@ from sealbook.errors import Permanent, QuotaExceeded, SealbookError, Transient
 from sealbook.extract.source import BadOption, Remark, Row, read_options
 from sealbook.extract.sources.http_json_answers import Reading
 from sealbook.extract.sources.http_json_client import Answer, HttpClient
-from sealbook.extract.sources.http_json_options import HttpJsonOptions, Request, header_of, value_of
+from sealbook.extract.sources.http_json_options import HttpJsonOptions, Method, Request, header_of, value_of
 from sealbook.extract.sources.http_json_paging import Asked, Page
 from sealbook.extract.sources.query_texts import BadText, check_texts, read_text
 from sealbook.extract.sources.records import Way, row_of
@@ -121,7 +121,7 @@ class HttpJsonSource:
     def _first(self, request: Request, key: PartitionKey) -> Asked:
         always = self._params()
         own = {name: text.fill(key) for name, text in request.params.items()}
-        body = request.body if request.body is not None or request.method == "GET" else {}
+        body = request.body if request.body is not None or request.method is Method.GET else {}
         filled = None if body is None else {name: _filled(each, key) for name, each in body.items()}
         return Asked(self._options.url + request.path.fill(key), {**always, **own}, always, filled)
 

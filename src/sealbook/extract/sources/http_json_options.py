@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal, Self
+from enum import StrEnum
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
 import msgspec
@@ -151,14 +152,21 @@ class HttpJsonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A path that `sealbook doctor` asks for, to see that the credentials are taken."""
 
 
+class Method(StrEnum):
+    """How it is asked."""
+
+    GET = "GET"
+    POST = "POST"
+
+
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The text of a query: what is asked for."""
 
     path: Template
     """Added to the URL of the source."""
     params: dict[str, Template] = {}
-    method: Literal["GET", "POST"] = "GET"
-    body: dict[str, object] | None = None
+    method: Method = Method.GET
+    body: dict[str, Any] | None = None
     """What a POST sends as JSON; every text in it is a template."""
     records: Way | None = None
     columns: dict[str, Way] = {}
@@ -166,7 +174,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     paging: Paging | None = None
 
     def __post_init__(self) -> None:
-        if self.body is not None and self.method != "POST":
+        if self.body is not None and self.method is not Method.POST:
             raise ValueError("a body is sent by `method: POST` alone")
         if not self.path.startswith("/"):
             raise ValueError("a path begins with /")
