@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
+import io
 import json
 import tracemalloc
 from collections.abc import Mapping
@@ -15,6 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from sealbook.config import SourceOptions
 from sealbook.errors import ConfigError, NotFound, Permanent, SealbookError, Transient
@@ -189,6 +193,9 @@ COLUMNS = {
 }  # fmt: skip
 
 
+CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+
+
 class TestCsv:
     def read(self, place: str, content: str | bytes, *, name: str = "a.csv", **more: Any) -> list[str]:
         drop(place, {name: content, "_SUCCESS": ""})
@@ -232,6 +239,23 @@ class TestCsv:
             '{"id":2}',
         ]
 
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        st.lists(st.tuples(CELLS, CELLS), max_size=5), st.sampled_from([(",", '"'), (";", "'"), ("\t", "|")])
+    )
+    def test_text_comes_back_as_it_was(
+        self, folder: str, rows: list[tuple[str, str]], form: tuple[str, str]
+    ) -> None:
+        """Whatever is in it: quotes, delimiters, lines."""
+        written = io.StringIO()
+        delimiter, quote = form
+        writer = csv.writer(written, delimiter=delimiter, quotechar=quote)
+        writer.writerows([("name", "other"), *rows])
+        drop(folder, {"a.csv": written.getvalue(), "_SUCCESS": ""})
+        said = text(csv={"delimiter": delimiter, "quote": quote, "nulls": []})
+        found = rows_of(folder, described("files", said, name="string", other="string"))
+        assert found == [{"name": name, "other": other} for name, other in rows]
+
     def test_a_file_without_a_line_has_no_rows(self, folder: str) -> None:
         assert self.read(folder, "") == []
         assert self.read(folder, "id\n") == []
@@ -269,7 +293,7 @@ def test_lines_of_json_are_handed_on_as_they_are(place: str) -> None:
     assert lines_of(place, described("files", whole)) == [
         '{"id": 1,  "price": 1.10}', "[2]", "no json", '{"id": 3}',
     ]  # fmt: skip
-    chosen = described("files", {**whole, "columns": {"cost": "price"}})
+    chosen = described("files", {**whole, "columns": {"cost": "price"}}, cost="double")
     assert lines_of(place, chosen) == ['{"cost":1.10}', "[2]", "no json", "{}"]
 
 
@@ -298,7 +322,8 @@ def test_parquet_has_its_types(place: str, tmp_path: Path) -> None:
         ),
         '{"id":null,"price":null,"day":null,"at":null,"fine":null,"to":null,"tags":[],"by":null,"raw":null}',
     ]
-    chosen = described("files", {**whole, "columns": {"city": "to.city", "order_id": "id"}})
+    columns = {"city": "to.city", "order_id": "id"}
+    chosen = described("files", {**whole, "columns": columns}, city="string", order_id="bigint")
     assert lines_of(place, chosen) == ['{"city":"Köln","order_id":1}', '{"city":null,"order_id":null}']
     drop(place, {"b.parquet": "no parquet"})
     error = failure(place, described("files", whole))
@@ -378,8 +403,9 @@ def test_wrong_options_are_named(options: dict[str, object], said: str) -> None:
         (text("/{logical_date}/a.csv"), "text: files are named by a path below the URL"),
         (text("../{logical_date}/a.csv"), "text: files are named by a path below the URL"),
         (text("*/{logical_date}.csv"), "text: only the last name"),
-        (text(complete={"marker": 5}), "text.complete.marker: expected text"),
+        (text(complete={"marker": [5]}), "text.complete.marker: expected text"),
         (text(forms=1), "text.forms: there is no such field"),
+        (text(columns={"ido": "id"}), "text.columns.ido: no contract of the query has this column"),
     ],
     ids=str,
 )

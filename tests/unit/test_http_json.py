@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -31,7 +32,8 @@ def without_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def query(**text: object) -> Query:
     """Return a query of one path, with whatever else its text says."""
-    return described("http_json", {"path": PATH, "params": {"day": "{logical_date}"}, **text})
+    columns = dict.fromkeys(("id", "order_id", "price", "city", "dotted", "none"), "json")
+    return described("http_json", {"path": PATH, "params": {"day": "{logical_date}"}, **text}, **columns)
 
 
 def fetched(api: HttpApi, asked: Query | None = None, **options: object) -> list[Any]:
@@ -146,6 +148,12 @@ def test_records_keep_their_digits_and_columns_are_found_by_their_way(http_api: 
         b"7",
         b'{"order_id":null}',
     ]
+
+
+def test_parameters_may_be_numbers_and_are_written_as_a_url_wants_them(http_api: HttpApi) -> None:
+    http_api.routes["/a%20b/%C3%B6"] = lambda _: Reply([])
+    fetched(http_api, query(path="/a b/ö", params={"n": 100, "q": "&=#{logical_date}é"}))
+    assert http_api.requests[0].params == {"n": "100", "q": "&=#2026-01-01é"}
 
 
 def test_a_plain_text_is_the_path(http_api: HttpApi) -> None:
@@ -342,6 +350,13 @@ class TestWhereItGoes:
         assert isinstance(error, Permanent)
         assert "more than 1 MB" in str(error)
 
+    def test_a_server_that_says_nothing_is_left(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            source = HttpJsonSource.from_options({"url": url, "timeout_seconds": 0.05})
+            with pytest.raises(Transient, match="did not answer: timed out"):
+                list(source.fetch(KEY, query()))
+
     def test_nobody_answers(self) -> None:
         source = HttpJsonSource.from_options({"url": "http://127.0.0.1:1"})
         with pytest.raises(Transient, match=r"127\.0\.0\.1:1 did not answer"):
@@ -393,7 +408,9 @@ def test_wrong_options_are_named(options: dict[str, object], path: str) -> None:
         ({"path": "/{logical_date}", "body": {}}, "text: a body is sent by `method: POST` alone"),
         ({"path": "/x", "method": "PUT"}, "text.method"),
         ({"path": "/x", "method": "POST", "body": {"a": ["{b}"]}}, "text.body: template '{b}'"),
-        ({"path": "/{logical_date}", "columns": {"a": "b."}}, "text.columns"),
+        ({"path": "/{logical_date}", "columns": {"id": "b."}}, "text.columns"),
+        ({"path": "/{logical_date}", "columns": {"ido": "b"}}, "text.columns.ido: no contract of the query"),
+        ({"path": "/{logical_date}", "params": {"open": True}}, "text.params: expected text"),
     ],
     ids=str,
 )

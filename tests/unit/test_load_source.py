@@ -69,7 +69,8 @@ def test_loading_a_source_imports_neither_its_client_nor_spark() -> None:
     script = (
         "import sys; from sealbook.extract.source import load_source;"
         "load_source('demo', {}); load_source('google_ads', {});"
-        "heavy = {'grpc', 'google.ads.googleads.client', 'google.auth', 'pyspark'};"
+        "load_source('files', {'url': 'x'}); load_source('http_json', {'url': 'https://x'});"
+        "heavy = {'grpc', 'google.ads.googleads.client', 'google.auth', 'pyspark', 'pyarrow'};"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -129,9 +129,9 @@ def read_options(source: str, kind: type[_Options], options: Mapping[str, object
 def option_value(wanted: type, value: object, *, root: Path = Path()) -> object:
     """Make of an option's text what msgspec leaves to us: a Path, or a kind of text."""
     if issubclass(wanted, str):
-        if not isinstance(value, str):
+        if isinstance(value, bool) or not isinstance(value, str | int):
             raise ValueError("expected text")
-        return wanted(value)
+        return wanted(str(value))
     if not issubclass(wanted, Path):
         raise TypeError(f"options of type {wanted} are not supported")
     if not isinstance(value, str) or not value.strip():

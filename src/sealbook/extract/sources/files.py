@@ -13,7 +13,7 @@ from sealbook.config import SourceOptions
 from sealbook.errors import ConfigError, shown_url
 from sealbook.extract.source import Remark, Row, read_options
 from sealbook.extract.sources.files_options import Complete, CsvForm, Drop, FilesOptions, Format, format_of
-from sealbook.extract.sources.query_texts import BadText, check_texts, read_text
+from sealbook.extract.sources.query_texts import BadText, check_columns, check_texts, read_text
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Query
 
@@ -76,6 +76,7 @@ class FilesSource:
 
     def _dropped(self, query: Query) -> _Dropped:
         drop = read_text(query, Drop, "files")
+        check_columns(query, drop.columns)
         if not drop.files.has_day:
             raise BadText(
                 query,

@@ -16,7 +16,7 @@ from sealbook.extract.sources.http_json_answers import Reading
 from sealbook.extract.sources.http_json_client import Answer, HttpClient
 from sealbook.extract.sources.http_json_options import HttpJsonOptions, Method, Request, header_of, value_of
 from sealbook.extract.sources.http_json_paging import Asked, Page
-from sealbook.extract.sources.query_texts import BadText, check_texts, read_text
+from sealbook.extract.sources.query_texts import BadText, check_columns, check_texts, read_text
 from sealbook.extract.sources.records import Way, row_of
 from sealbook.extract.sources.templates import Template
 from sealbook.model import PartitionKey
@@ -105,6 +105,7 @@ class HttpJsonSource:
 
     def _request(self, query: Query) -> Request:
         request = read_text(query, Request, "path")
+        check_columns(query, request.columns)
         texts = [request.path, *request.params.values()]
         try:
             texts += _templates(request.body)

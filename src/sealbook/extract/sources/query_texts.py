@@ -43,6 +43,19 @@ def read_text(query: Query, kind: type[_Described], field: str) -> _Described:
         raise BadText(query, problem.text, path, remedy=remedy) from None
 
 
+def check_columns(query: Query, columns: Iterable[str]) -> None:
+    """Refuse columns that no contract of the query has: nobody would ever read them."""
+    known = {column.name for contract in query.contracts.values() for column in contract.columns}
+    for name in columns:
+        if name not in known:
+            raise BadText(
+                query,
+                "no contract of the query has this column",
+                ("columns", name),
+                remedy="Correct the name, or add the column to the contract.",
+            )
+
+
 def check_texts(queries: Iterable[Query], read: Callable[[Query], object]) -> None:
     """Read each text that queries have; what is wrong with one is named by its line of the catalogue."""
     for query in queries:
