@@ -83,7 +83,7 @@ class TestWhenItIsComplete:
         assert str(error) == f"{KEY} is not complete yet: its marker {FOLDER}/_SUCCESS is not there"
         assert isinstance(error, Transient)
         assert error.retry_after == 600, "longer than a task waits: no try is spent on it"
-        drop(place, {"_SUCCESS": "", "_temporary.csv": "no", ".a.csv.swp": "no", "c.txt": "no"})
+        drop(place, {"_SUCCESS": "", "_temporary.csv": "id\n7\n", ".a.csv": "id\n8\n", "c.txt": "id\n9\n"})
         drop(place, {"deeper.csv": "id\n9\n"}, f"{FOLDER}/more")
         assert lines_of(place, asked) == ['{"id":1}', '{"id":3}']
 

@@ -23,7 +23,7 @@ _Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 
 
 class BaseUrl(str):
-    """The URL of an API, to which the paths of queries are added; not shown, as it may hold a secret."""
+    """The URL of an API, to which the paths of queries are added. What follows the host may be a secret."""
 
     __slots__ = ()
 
@@ -50,9 +50,6 @@ class BaseUrl(str):
         """Whether what is sent there can be read by whoever lies between."""
         parts = urlsplit(self)
         return parts.scheme == "http" and parts.hostname not in _LOCAL
-
-    def __repr__(self) -> str:
-        return f"BaseUrl({self.origin!r})"
 
 
 def origin_of(url: str) -> str:
@@ -150,6 +147,9 @@ class HttpJsonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a host that is not this machine may be asked without encryption."""
     probe: str | None = None
     """A path that `sealbook doctor` asks for, to see that the credentials are taken."""
+
+    def __repr__(self) -> str:
+        return f"HttpJsonOptions({self.url.origin!r})"  # the rest may hold secrets
 
 
 class Method(StrEnum):
