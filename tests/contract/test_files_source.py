@@ -179,7 +179,14 @@ class TestAManifestThatIsNotKept:
         assert isinstance(error, Permanent)
         assert "which is not beside it" in str(error)
 
-    @pytest.mark.parametrize("content", ["{", "5", '[{"nme": ""}]', '[{"name": "a.csv", "sha256": "x"}]'])
+    @pytest.mark.parametrize("content", ["", '[{"name": "a.c'])
+    def test_it_is_just_being_written(self, folder: str, content: str) -> None:
+        drop(folder, {"m.json": content})
+        error = failure(folder, self.asked)
+        assert isinstance(error, Transient)
+        assert "m.json is not whole" in str(error)
+
+    @pytest.mark.parametrize("content", ["5", '[{"nme": ""}]', '[{"name": "a.csv", "sha256": "x"}]'])
     def test_it_cannot_be_read(self, folder: str, content: str) -> None:
         drop(folder, {"m.json": content})
         error = failure(folder, self.asked)

@@ -197,6 +197,7 @@ SOON = format_datetime(datetime.now(UTC) + timedelta(hours=2), usegmt=True)
         (Reply(status=404), Permanent, None, None),
         (Reply(status=304), Permanent, None, None),
         (Reply(b"<html>", 200), Transient, None, None),
+        (Reply(b"", 200), Transient, None, None),
         (Reply(b'[{"id": 1}', 200), Transient, None, None),
         (Reply(b"[]" + b" " * 99, cut=True), Transient, None, None),
         (Reply(STORED[:-9], headers={"Content-Encoding": "gzip"}), Transient, None, None),

@@ -100,11 +100,13 @@ class Finder:
             raise self._not_yet(key, f"its manifest {manifest} is not there")
         try:
             said = _MANIFEST.decode(text)
-        except msgspec.DecodeError as error:
+        except msgspec.ValidationError as error:
             raise Permanent(
                 f"{key}: its manifest {manifest} cannot be read: {error}",
                 remedy='It is a JSON list of names, or of {"name": …, "size": …, "sha256": …}.',
             ) from error
+        except msgspec.DecodeError as error:  # into a folder it may just be written
+            raise self._not_yet(key, f"its manifest {manifest} is not whole: {error}") from error
         files = said.files if isinstance(said, _Manifest) else said
         return [self._expected(each, manifest, key) for each in files]
 

@@ -171,7 +171,7 @@ class HttpJsonSource:
 
 def _page_of(answer: Answer, records: Way | None, what: str, *, empty: bool) -> Page:
     link = ", ".join(answer.headers.get_all("Link") or ()) or None
-    if empty or not answer.body:
+    if empty:
         return Page(answer.body, link, ())
     try:
         found = msgspec.json.decode(answer.body, type=msgspec.Raw)
