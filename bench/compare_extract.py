@@ -141,7 +141,7 @@ def _serve(pipe: Any) -> None:
 def _rate(folder: Path, endpoint: str, threads: int) -> float:
     extractor = Extractor(
         run_id=new_run_id(),
-        source_name="google_ads",
+        source_type="google_ads",
         queries={"campaign_daily": google_ads_query()},
         raw_url=str(folder / "google_ads"),
         options={"endpoint": endpoint},
@@ -171,7 +171,7 @@ def _operations(folder: Path) -> Result:
         for ranges in (singles(keys), together):
             extractor = Extractor(
                 run_id=new_run_id(),
-                source_name="google_ads",
+                source_type="google_ads",
                 queries=queries,
                 raw_url=str(folder / "operations"),
                 options=options,

@@ -6,6 +6,7 @@ pytest_plugins = [
     "tests.support.ledger",
     "tests.support.s3",
     "tests.support.google_ads",
+    "tests.support.http_api",
     "tests.support.spark",
     "tests.support.cluster",
     "tests.support.browser",

@@ -146,7 +146,9 @@ MISTAKES = {
     ),
     # Sources
     "unknown source": Mistake(
-        RUN, "sources.dmeo: there is no source 'dmeo'; known are demo, google_ads", "Correct the name",
+        RUN,
+        "sources.dmeo: there is no source 'dmeo'; known are demo, files, google_ads, http_json",
+        "Correct the name",
         each(settings("sources", {"dmeo": SETTINGS["sources"]["demo"]}), catalogue("source", "dmeo")),
     ),
     "unknown option": Mistake(

@@ -19,6 +19,7 @@ import yaml
 from tests.support.cli import run, run_process
 from tests.support.demo_books import CUSTOMERS, GOOD, REJECTED, write_demo_book
 from tests.support.google_ads import Batch, GoogleAdsServer
+from tests.support.http_api import Asked, HttpApi, Reply
 from tests.support.ledger import PostgresqlServer
 from tests.support.pages import DOCS, blocks, follow
 from tests.support.s3 import S3Server
@@ -274,6 +275,37 @@ def test_google_ads(google_ads_server: GoogleAdsServer, tmp_path: Path) -> None:
     assert "answers: 1 account directly accessible" in shown
     assert "load      2 new" in shown
     assert "winter" in shown
+
+
+def test_http_api(http_api: HttpApi, tmp_path: Path) -> None:
+    """Against a server with two pages for one customer, and none for the other."""
+    total = {"amount": 19.90, "currency": "EUR"}
+
+    def orders(asked: Asked) -> Reply:
+        if asked.params["from"] != "2026-01-01":
+            return Reply({"orders": []})
+        page = 2 if "cursor" in asked.params else 1
+        order = {"id": page, "createdAt": "2026-01-01T09:30:00Z", "total": total}
+        return Reply({"orders": [order], "paging": {"next": "abc" if page == 1 else None}}, packed=True)
+
+    http_api.routes["/v2/acme/orders"] = orders
+    http_api.reply("/v2/globex/orders", Reply({"orders": None}))
+    http_api.reply("/v2/me", Reply({"name": "ann"}))
+    stand_ins = {"https://api.example.com": http_api.origin}
+    shown = follow("how-to/http-api.md", tmp_path, stand_ins=stand_ins, environment={"NO_PROXY": "127.0.0.1"})
+    assert f"{http_api.origin} answers /me by 200" in shown
+    assert "load      4 new" in shown
+    assert "39.80" in shown
+    assert {each.headers["Authorization"] for each in http_api.requests} == {"Bearer change-me"}
+    assert {each.params["to"] for each in http_api.asked("/v2/globex/orders")} == {"2026-01-02", "2026-01-03"}
+
+
+def test_files(tmp_path: Path) -> None:
+    shown = follow("how-to/files.md", tmp_path)
+    assert "drops can be read" in shown
+    assert "orders/2026-01-02 is not complete yet: its marker berlin/2026-01-02/_SUCCESS" in shown
+    assert "13.5" in shown
+    assert "all_orders" in shown
 
 
 def test_every_page_that_says_what_to_type_is_followed() -> None:

@@ -18,6 +18,7 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.tables import metadata
 from tests.support.cli import Ran, run, run_process
 from tests.support.demo_books import write_demo_book
+from tests.support.http_api import HttpApi, Reply
 from tests.support.ledger import PostgresqlServer
 
 CANARY = "hunter2-canary"
@@ -114,6 +115,36 @@ def sources() -> Iterator[Place]:
     )
     yield Place("an option that there is not", google_ads({"developer_token": CANARY}), catalogue)
     yield Place("an option of another type", google_ads({"timeout_seconds": CANARY}), catalogue)
+    yield from http_apis()
+
+
+def http_apis() -> Iterator[Place]:
+    query = {
+        "text": {"path": "/orders", "params": {"day": "{logical_date}"}},
+        "schema_version": "1",
+        "contracts": {"1": {"columns": {"id": {"type": "bigint"}}}},
+    }
+    catalogue = {"q.yaml": yaml.safe_dump({"source": "shop", "queries": {"orders": query}})}
+    commands = (("doctor", "--quick"), ("run", "--day", "2026-01-01"), ("contract", "check"))
+
+    def api(name: str, environment: Mapping[str, str] | None = None, **options: Any) -> Place:
+        given = {"url": f"http://{DEAD}", **options}
+        shop = {"type": "http_json", "queries": "q.yaml", "customers": ["acme"], "options": given}
+        return Place(f"API, {name}", {"sources": {"shop": shop}}, catalogue, environment or {}, commands)
+
+    by_variable: dict[str, Any] = {
+        "headers": {"Authorization": {"env": "SHOP_TOKEN"}},
+        "params": {"key": {"env": "SHOP_TOKEN"}},
+    }
+    yield api("by a variable", {"SHOP_TOKEN": CANARY}, **by_variable)
+    yield api("no header", {"SHOP_TOKEN": f"{CANARY}\nx"}, **by_variable)
+    yield api("in the settings", headers={"A": CANARY}, params={"key": CANARY})
+    yield api("no variable", headers={"A": {"env": "NO_SUCH", "prefix": CANARY}})
+    yield api("of another type", headers={"A": [CANARY]})
+    yield api("in the path", url=f"http://{DEAD}/{CANARY}")
+    yield api("with a password", url=f"https://ann:{CANARY}@host")
+    yield api("with a key", url=f"https://host/?key={CANARY}")
+    yield api("no URL", url=f"ann:{CANARY}@host")
 
 
 def receivers() -> Iterator[Place]:
@@ -203,6 +234,37 @@ def test_a_whole_run_keeps_its_secrets(tmp_path: Path) -> None:
     environment = {"S3A_SECRET": CANARY, "SEALBOOK_LOG": "json"}
     ran = run_process("run", "--day", "2026-01-02", cwd=tmp_path, env=environment)
     assert ran.code == 3, ran.err
+    told = run_process("events", "export", "--to", "log", cwd=tmp_path, env=environment)
+    assert told.code == 0, told.err
+    assert CANARY not in ran.out + ran.err + told.out + told.err
+    assert holding_it(tmp_path) == []
+
+
+def test_a_whole_run_against_an_api_keeps_its_secrets(http_api: HttpApi, tmp_path: Path) -> None:
+    """With Spark: in no raw metadata, event, plan or message, whether the API takes it, or not."""
+    shop = {
+        "type": "http_json",
+        "queries": "q.yaml",
+        "customers": ["acme", "globex"],
+        "options": {
+            "url": http_api.origin,
+            "headers": {"Authorization": {"env": "SHOP_TOKEN", "prefix": "Bearer "}},
+            "params": {"key": "${SHOP_TOKEN}"},
+        },
+    }
+    query = {
+        "text": "/{customer_id}/{logical_date}",
+        "schema_version": "1",
+        "contracts": {"1": {"columns": {"id": {"type": "bigint"}}}},
+    }
+    write_demo_book(tmp_path, sources={"shop": shop})
+    (tmp_path / "q.yaml").write_text(yaml.safe_dump({"source": "shop", "queries": {"orders": query}}))
+    http_api.reply("/acme/2026-01-02", Reply([{"id": 1}]))
+    http_api.reply("/globex/2026-01-02", Reply({"said": CANARY}, status=401))
+    environment = {"SHOP_TOKEN": CANARY, "SEALBOOK_LOG": "json", "NO_PROXY": "127.0.0.1"}
+    ran = run_process("--debug", "run", "--day", "2026-01-02", cwd=tmp_path, env=environment)
+    assert ran.code == 3, ran.err
+    assert {each.headers["Authorization"] for each in http_api.requests} == {f"Bearer {CANARY}"}
     told = run_process("events", "export", "--to", "log", cwd=tmp_path, env=environment)
     assert told.code == 0, told.err
     assert CANARY not in ran.out + ran.err + told.out + told.err

@@ -63,7 +63,7 @@ def make(server: DaysServer, tmp_path: Path) -> Make:
     def made(query: Query = QUERY, **changes: Any) -> Extractor:
         return Extractor(
             run_id=new_run_id(),
-            source_name="google_ads",
+            source_type="google_ads",
             queries={query.name: query},
             raw_url=str(tmp_path / "raw"),
             options={"endpoint": server.endpoint},

@@ -42,7 +42,7 @@ def demo_extractor(folder: Path, *, threads: int = 4, **options: object) -> Extr
     """Return an extractor of a new run, whose retries do not wait."""
     return Extractor(
         run_id=new_run_id(),
-        source_name="demo",
+        source_type="demo",
         queries=demo_queries(),
         raw_url=str(folder / "raw"),
         options={"rows": 5, **options},

@@ -23,6 +23,7 @@ from sealbook.model.contract import Column, Contract, Query
 API_VERSION = "v26"
 CUSTOMER_ID = "1234567890"
 DAY = date(2026, 1, 1)
+_SETTLED_SECONDS = 10.0
 GAQL = "SELECT campaign.id FROM campaign WHERE segments.date = '{logical_date}'"
 
 
@@ -92,6 +93,8 @@ class GoogleAdsServer:
         self._lock = threading.Lock()
         self.requests: list[Request] = []
         self.cancelled = threading.Event()
+        self._streams = 0
+        self._settled = threading.Condition()
         self._server = grpc.server(ThreadPoolExecutor(threads))
         self._server.add_generic_rpc_handlers(
             (self._handlers(api_version), self._account_handlers(api_version))
@@ -101,6 +104,18 @@ class GoogleAdsServer:
         else:
             port = self._server.add_secure_port("localhost:0", credentials)
         self.endpoint = f"127.0.0.1:{port}" if credentials is None else f"localhost:{port}"
+
+    @property
+    def streaming(self) -> int:
+        """How many streams are open, once those that are ending have ended."""
+        with self._settled:
+            self._settled.wait_for(lambda: not self._streams, _SETTLED_SECONDS)
+            return self._streams
+
+    def _count(self, change: int) -> None:
+        with self._settled:
+            self._streams += change
+            self._settled.notify_all()
 
     def reply(self, customer_id: str, *replies: Reply) -> None:
         """Give a customer's tries one reply after the other; the last one stays."""
@@ -146,6 +161,8 @@ class GoogleAdsServer:
 
     def _search_stream(self, request: Any, context: Any) -> Iterator[bytes]:
         context.add_callback(self.cancelled.set)
+        self._count(1)
+        context.add_callback(lambda: self._count(-1))
         metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
         with self._lock:
             self.requests.append(Request(request.customer_id, request.query, metadata))

@@ -107,7 +107,7 @@ class LightExtraction(Extraction):
             ranges = plan.ranges(name, Ranges(source))
             extractor = Extractor(
                 run_id=run_id,
-                source_name=name,
+                source_type=source.type,
                 queries=source.queries,
                 raw_url=self._raw_url,
                 options=source.options,

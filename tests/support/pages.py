@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 DOCS = Path(__file__).parents[2] / "docs"
 _BLOCK = re.compile(
@@ -78,3 +81,14 @@ def _steps(page: str, run_by: Mapping[str, str]) -> Iterator[str]:
             yield text
         elif language in run_by:
             yield f"{run_by[language]} <<'END_OF_BLOCK'\n{text}END_OF_BLOCK"
+
+
+def shown_default(field: msgspec.structs.FieldInfo) -> str:
+    """Return the default of a field as the tables of the reference show it."""
+    if field.default_factory is not msgspec.NODEFAULT:
+        return f"`{json.dumps(field.default_factory())}`"
+    if field.default is msgspec.NODEFAULT:
+        return "required"
+    if isinstance(field.default, msgspec.Struct):
+        return "see below"
+    return "none" if field.default is None else f"`{json.dumps(field.default)}`"

@@ -74,7 +74,7 @@ def exports(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def source(exports: Path, settings: SourceSettings, installed: None) -> Source:  # noqa: ARG001
-    return load_source(settings.name, settings.options)
+    return load_source(settings.type, settings.options)
 
 
 @pytest.mark.usefixtures("installed")

@@ -36,7 +36,7 @@ FIELDS: list[tuple[str, object, str]] = [
 QUERY_FIELDS: list[tuple[str, object, str]] = [
     ("text", REMOVED, "the field is missing"),
     ("text", " \n", "query campaign_daily text ' \\n' is not valid"),
-    ("text", ["SELECT"], "expected `str`, got a list"),
+    ("text", ["SELECT"], "expected text, or a mapping, got a list"),
     ("sql", "x", "there is no such field"),
     ("schema_version", REMOVED, "the field is missing"),
     ("schema_version", 1, "expected `str`, got `int`"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from sealbook.config import accounts, alerts, catalogue, console, control, load_settings, loading, policies
 from tests.support.books import write_book
+from tests.support.pages import shown_default
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "configuration.md").read_text()
 SECTIONS = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##+ |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -41,16 +41,6 @@ PLACES: dict[type[msgspec.Struct], str] = {
     catalogue.RuleSection: f"{CONTRACT}.rules",
     catalogue.RowCountSection: f"{CONTRACT}.row_count",
 }
-
-
-def shown_default(field: msgspec.structs.FieldInfo) -> str:
-    if field.default_factory is not msgspec.NODEFAULT:
-        return f"`{json.dumps(field.default_factory())}`"
-    if field.default is msgspec.NODEFAULT:
-        return "required"
-    if isinstance(field.default, msgspec.Struct):
-        return "see below"
-    return "none" if field.default is None else f"`{json.dumps(field.default)}`"
 
 
 def test_every_struct_has_its_section() -> None:

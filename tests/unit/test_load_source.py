@@ -35,7 +35,7 @@ def test_the_sources_of_sealbook_are_found() -> None:
 
 def test_an_unknown_source_is_refused_with_the_known_ones(site: Path) -> None:
     install(site, "acme = acme:Acme")
-    with pytest.raises(ConfigError, match=r"'gogle_ads'; known are acme, demo, google_ads"):
+    with pytest.raises(ConfigError, match=r"'gogle_ads'; known are acme, demo, files, google_ads, http_json"):
         load_source("gogle_ads", {})
 
 
@@ -69,7 +69,8 @@ def test_loading_a_source_imports_neither_its_client_nor_spark() -> None:
     script = (
         "import sys; from sealbook.extract.source import load_source;"
         "load_source('demo', {}); load_source('google_ads', {});"
-        "heavy = {'grpc', 'google.ads.googleads.client', 'google.auth', 'pyspark'};"
+        "load_source('files', {'url': 'x'}); load_source('http_json', {'url': 'https://x'});"
+        "heavy = {'grpc', 'google.ads.googleads.client', 'google.auth', 'pyspark', 'pyarrow'};"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

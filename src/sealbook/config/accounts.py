@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from difflib import get_close_matches
@@ -29,9 +29,9 @@ class CustomerSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_accounts(
-    source: str, listed: tuple[Customer, ...], usual: Account, place: Place
+    names: Collection[str], listed: tuple[Customer, ...], usual: Account, place: Place
 ) -> Iterator[Account]:
-    """Yield the accounts of a source; what one does not say is as `usual` has it.
+    """Yield the accounts of a source, by its name and its type; what one does not say is as `usual` has it.
 
     Customers get their canonical form: this is the edge at which hyphens go (R-KEY-2).
     """
@@ -41,7 +41,8 @@ def read_accounts(
         section = convert(each, CustomerSection, own) if isinstance(each, dict) else CustomerSection(each)
         customer_id = normalise_customer_id(str(section.id))
         with own.named():
-            check_customer_id(source, customer_id)
+            for name in names:
+                check_customer_id(name, customer_id)
         if customer_id in seen:
             raise own.error(f"customer {customer_id} is listed twice", remedy="Take one of the two out.")
         seen.add(customer_id)

@@ -17,6 +17,9 @@ from sealbook.model.keys import check_name, parse_date
 from sealbook.model.verdict import Severity
 from sealbook.model.versions import Term, wrong_renames
 
+Text = str | dict[str, Any]
+"""The text of a query; a mapping, which some sources take instead, is kept as its JSON."""
+
 
 class CatalogueFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The top of a catalogue file."""
@@ -29,7 +32,7 @@ class CatalogueFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class QuerySection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`queries.NAME`."""
 
-    text: str
+    text: Text
     schema_version: str
     contracts: dict[str, Any]
     freshness: FreshnessSection | None = None
@@ -69,7 +72,7 @@ class ContractSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     columns: dict[str, Any]
     valid_from: str | None = None
-    text: str | None = None
+    text: Text | None = None
     primary_key: tuple[str, ...] = ()
     date_column: str | None = None
     rules: tuple[RuleSection, ...] = ()
@@ -113,7 +116,7 @@ def _query(name: str, document: object, catalogue: CatalogueFile, place: Place) 
         return Query(
             source=catalogue.source,
             name=name,
-            text=section.text,
+            text=_text(section.text),
             schema_version=section.schema_version,
             contracts=contracts,
             api_version=catalogue.api_version,
@@ -124,13 +127,21 @@ def _query(name: str, document: object, catalogue: CatalogueFile, place: Place) 
         )
 
 
+def _text(written: Text) -> str:
+    """Return a text as queries have it; the order in which a mapping is written stays."""
+    if isinstance(written, str):
+        return written
+    return msgspec.json.Encoder(decimal_format="number").encode(written).decode() if written else ""
+
+
 def _term(section: ContractSection, place: Place) -> Term:
-    if section.text is not None and not section.text.strip():
+    text = None if section.text is None else _text(section.text)
+    if text is not None and not text.strip():
         raise (place / "text").error("the text is empty", remedy="Leave it out to use that of the query.")
     if section.valid_from is None:
-        return Term(text=section.text)
+        return Term(text=text)
     with place.named("valid_from"):
-        return Term(parse_date("valid_from", section.valid_from), section.text)
+        return Term(parse_date("valid_from", section.valid_from), text)
 
 
 def _contract(query_name: str, version: str, section: ContractSection, place: Place) -> Contract:

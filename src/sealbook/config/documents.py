@@ -99,9 +99,11 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _NO_MEMBER = re.compile(r"Invalid enum value (.*)", re.DOTALL)
-_UNQUOTED = re.compile(r"Expected `str(?: \| null)?`, got `(?:int|float|decimal|bool)`")
+_UNQUOTED = re.compile(r"Expected `str(?: \| object)?(?: \| null)?`, got `(?:int|float|decimal|bool)`")
 _THEIR_WORDS = {
     "Expected": "expected",
+    "`str | object`": "text, or a mapping",
+    "`str | object | null`": "text, or a mapping",
     "`object`": "a mapping",
     "`array`": "a list",
     "`object | null`": "a mapping",
@@ -149,8 +151,9 @@ def _kind_at(kind: Any, path: tuple[Step, ...]) -> Any:
             kind = next(iter(get_args(kind)), None)
         else:
             kind = get_type_hints(kind).get(step) if isinstance(kind, type) else None
-        if isinstance(kind, UnionType):  # what may be left out
-            kind = next((each for each in get_args(kind) if each is not NoneType), None)
+        if isinstance(kind, UnionType):  # what may be left out; or one of several
+            kinds = [each for each in get_args(kind) if each is not NoneType]
+            kind = kinds[0] if len(kinds) == 1 else None
     return kind
 
 

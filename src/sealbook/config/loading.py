@@ -53,6 +53,7 @@ class SourceSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     queries: str
     customers: Annotated[tuple[Customer, ...], msgspec.Meta(min_length=1)]
+    type: str | None = None
     time_zone: str = "UTC"
     first_day: str | None = None
     last_day: str | None = None
@@ -142,7 +143,7 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
             dict(_spark_config(settings.spark, top / "spark")),
             settings.spark.class_archive,
             ship_packages=settings.spark.ship_packages,
-            sources=tuple(sources),
+            sources=tuple(dict.fromkeys(source.type for source in sources.values())),
         ),
         retention=_retention(settings.retention, root, top / "retention", {raw, warehouse}),
         alerts=alert_settings(settings.alerts, top / "alerts"),
@@ -170,6 +171,9 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
     section = convert(document, SourceSection, place)
     with place.named():
         check_name("source", name)
+    if section.type is not None:
+        with (place / "type").named():
+            check_name("type", section.type)
     catalogue = root / section.queries
     if not catalogue.is_file():
         raise (place / "queries").error(
@@ -179,7 +183,9 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
     usual = read_days(Account("any"), section.time_zone, section.first_day, section.last_day, place)
     accounts = {
         account.customer_id: account
-        for account in read_accounts(name, section.customers, usual, place / "customers")
+        for account in read_accounts(
+            {name, section.type or name}, section.customers, usual, place / "customers"
+        )
     }
     return SourceSettings(
         name=name,
@@ -187,6 +193,7 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
         queries=load_catalogue(catalogue, name),
         options=SourceOptions(section.options, root),
         limits=Limits(**msgspec.structs.asdict(section.limits)),
+        type=section.type or name,
         accounts=accounts,
         freshness=read_freshness(section.freshness, place / "freshness"),
         catalogue=catalogue,

@@ -48,6 +48,8 @@ class SourceSettings:
     queries: Mapping[str, Query]
     options: Mapping[str, object] = field(repr=False)  # may hold secrets
     limits: Limits = Limits()
+    type: str = ""
+    """The name of the entry point that makes it: the source's own, unless another is given."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
     """By customer. One that is not given has days in UTC, and no first and last one."""
     freshness: Freshness | None = None
@@ -62,6 +64,7 @@ class SourceSettings:
     def __post_init__(self) -> None:
         accounts = {each: self.accounts.get(each) or Account(each) for each in self.customers}
         object.__setattr__(self, "accounts", accounts)
+        object.__setattr__(self, "type", self.type or self.name)
 
     @property
     def assets(self) -> Iterator[Asset]:
@@ -83,7 +86,7 @@ class SparkSettings:
     ship_packages: bool = True
     """Whether the executors of a cluster are sent Sealbook and its sources; else they have them."""
     sources: tuple[str, ...] = ()
-    """The sources that executors fetch from."""
+    """The types of the sources that executors fetch from."""
 
 
 @dataclass(frozen=True, slots=True)

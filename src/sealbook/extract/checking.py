@@ -32,7 +32,7 @@ def check_sources(sources: Mapping[str, SourceSettings], parts: Iterable[Selecti
 
 def _check(settings: SourceSettings, wanted: set[str]) -> None:
     with _located(settings):
-        source = load_source(settings.name, settings.options)
+        source = load_source(settings.type, settings.options)
         Ranges(settings, source)
         if isinstance(source, Checkable):
             queries = [query for name, query in settings.queries.items() if name in wanted]
@@ -42,7 +42,7 @@ def _check(settings: SourceSettings, wanted: set[str]) -> None:
 def examine_source(settings: SourceSettings, today: date) -> list[Remark]:
     """Return what a source says of itself, by something cheap that it asks its server; raises as a check."""
     with _located(settings):
-        source = load_source(settings.name, settings.options)
+        source = load_source(settings.type, settings.options)
         if not isinstance(source, Examinable):
             return []
         queries = list(settings.queries.values())
@@ -58,21 +58,22 @@ def _located(settings: SourceSettings) -> Iterator[None]:
         raise
     except Exception as error:  # a source is foreign code: whatever it raises, the user hears of it
         remedy = error.remedy if isinstance(error, SealbookError) else None
-        path = _path(settings.name, error)
+        path = _path(settings, error)
         if path is None or settings.file is None:
             raise ConfigError(f"source {settings.name}: {_said(error)}", remedy=remedy) from error
         raise error_in(settings.file, path, _said(error), remedy=remedy) from error
 
 
-def _path(name: str, error: Exception) -> tuple[Step, ...] | None:
+def _path(settings: SourceSettings, error: Exception) -> tuple[Step, ...] | None:
     """Return which field of the settings an error is about, if it is about one."""
+    source = ("sources", settings.name)
     match error:
         case UnknownSource():
-            return ("sources", name)
+            return source if settings.type == settings.name else (*source, "type")
         case BadOption():
-            return ("sources", name, "options", *error.path)
+            return (*source, "options", *error.path)
         case NotRanged():
-            return ("sources", name, "days_per_request")
+            return (*source, "days_per_request")
     return None
 
 

@@ -99,7 +99,7 @@ class Extraction:
             source = self._sources[name]
             extractor = Extractor(
                 run_id=run_id,
-                source_name=name,
+                source_type=source.type,
                 queries=source.queries,
                 raw_url=self._raw_url,
                 options=source.options,

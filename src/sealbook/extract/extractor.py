@@ -41,7 +41,7 @@ class Extractor:
     """
 
     run_id: RunId
-    source_name: str
+    source_type: str
     queries: Mapping[str, Query]
     raw_url: str
     options: Mapping[str, object] = field(repr=False)  # may hold secrets
@@ -158,7 +158,7 @@ class Extractor:
             [key] = days
             return ((key.logical_date, row) for row in self._source.fetch(key, query))
         if not isinstance(self._source, Ranged):
-            raise NotRanged(f"source {self.source_name} takes one day in a request, not {len(days)}")
+            raise NotRanged(f"source {days[0].source} takes one day in a request, not {len(days)}")
         return self._source.fetch_range(days, query)
 
     @cached_property
@@ -168,7 +168,7 @@ class Extractor:
 
     @cached_property
     def _source(self) -> Source:
-        return load_source(self.source_name, self.options)
+        return load_source(self.source_type, self.options)
 
     @cached_property
     def _store(self) -> RawStore:

@@ -30,7 +30,7 @@ class Ranges:
     def __init__(self, settings: SourceSettings, source: Source | None = None) -> None:
         """Ask the source, which is made of its settings unless it is given; they may want no more of it."""
         self._queries = settings.queries
-        self._source = source or load_source(settings.name, settings.options)
+        self._source = source or load_source(settings.type, settings.options)
         self._most = settings.days_per_request
         self._versions: dict[tuple[str, date], Query] = {}
         self._days: dict[tuple[str, str], int] = {}

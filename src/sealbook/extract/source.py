@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self, TypeVar, cast, runtime_checkable
@@ -27,6 +28,7 @@ __all__ = [
     "Source",
     "UnknownSource",
     "load_source",
+    "option_value",
     "read_options",
 ]
 
@@ -103,7 +105,7 @@ class Examinable(Protocol):
 
 
 class UnknownSource(ConfigError):
-    """No entry point has the name of the source."""
+    """No entry point has the name of the source's type."""
 
 
 class BadOption(ConfigError):
@@ -114,26 +116,27 @@ class BadOption(ConfigError):
         self.path = path
 
 
-def load_source(name: str, options: Mapping[str, object]) -> Source:
-    """Make the source that an entry point of the group `sealbook.sources` has under this name."""
+def load_source(type_name: str, options: Mapping[str, object]) -> Source:
+    """Make the source that an entry point of the group `sealbook.sources` has under this name: its type."""
     found = {entry.name: entry for entry in entry_points(group=SOURCE_ENTRY_POINTS)}
-    if name not in found:
+    if type_name not in found:
         raise UnknownSource(
-            f"there is no source {name!r}; known are {', '.join(sorted(found)) or 'none'}",
-            remedy="Correct the name,"
+            f"there is no source {type_name!r}; known are {', '.join(sorted(found)) or 'none'}",
+            remedy="Correct the name, say by `type` which of these it is,"
             f" or install the package whose entry point in {SOURCE_ENTRY_POINTS} has it.",
         )
-    return _load_class(found[name]).from_options(options)
+    return _load_class(found[type_name]).from_options(options)
 
 
 def read_options(source: str, kind: type[_Options], options: Mapping[str, object]) -> _Options:
     """Check options strictly against a msgspec Struct; a BadOption names the path of the bad one.
 
-    A field of type `Path` is relative to the folder of the book's settings, and `~` is the user's home.
+    A field of type `Path` is relative to the folder of the book's settings, and `~` is the user's home. One
+    of a class of `str` is made of its text; the ValueError of a text that it does not take says why.
     """
     root = options.root if isinstance(options, SourceOptions) else Path()
     try:
-        return msgspec.convert(dict(options), kind, dec_hook=lambda wanted, value: _path(root, wanted, value))
+        return msgspec.convert(dict(options), kind, dec_hook=partial(option_value, root=root))
     except msgspec.ValidationError as error:
         problem = explain(error, kind)
         field = f"{dotted(problem.path)}: " if problem.path else ""
@@ -145,8 +148,12 @@ def read_options(source: str, kind: type[_Options], options: Mapping[str, object
         ) from None
 
 
-def _path(root: Path, wanted: type, value: object) -> Path:
-    """Make a Path of an option's text, which msgspec leaves to us."""
+def option_value(wanted: type, value: object, *, root: Path = Path()) -> object:
+    """Make of an option's text what msgspec leaves to us: a Path, or a kind of text."""
+    if issubclass(wanted, str):
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise ValueError("expected text")
+        return wanted(str(value))
     if not issubclass(wanted, Path):
         raise TypeError(f"options of type {wanted} are not supported")
     if not isinstance(value, str) or not value.strip():
