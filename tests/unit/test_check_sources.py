@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,9 +16,10 @@ from sealbook.extract import checking
 from sealbook.extract.extraction import Extraction
 from sealbook.extract.retry import RetryPolicy
 from sealbook.extract.source import BadOption, load_source, read_options
+from sealbook.extract.sources.google_ads_ends import ENDS
 from sealbook.model.contract import Query
 from sealbook.model.selection import Selection
-from tests.support.books import CATALOGUE, SETTINGS, changed, write_book
+from tests.support.books import CATALOGUE, REMOVED, SETTINGS, changed, write_book
 
 DAY = "2026-01-01"
 GOOD: dict[str, object] = {"endpoint": "127.0.0.1:1"}
@@ -86,7 +88,31 @@ def test_only_the_queries_that_are_chosen_are_checked(tmp_path: Path, named: typ
 
 def test_an_api_version_that_the_client_has_not_is_refused(tmp_path: Path) -> None:
     error = refused(extraction(tmp_path, catalogue=changed(CATALOGUE, "api_version", "v1")))
-    assert "source google_ads: api_version 'v1'" in str(error)
+    assert "google_apis.yaml: api_version: api_version 'v1' of query campaign_daily: the installed" in str(
+        error
+    )
+    assert "(line 2)" in str(error)
+
+
+def test_a_query_in_no_api_version_is_named_with_its_line_and_the_versions_there_are(tmp_path: Path) -> None:
+    error = refused(extraction(tmp_path, catalogue=changed(CATALOGUE, "api_version", REMOVED)))
+    assert "google_apis.yaml: queries.campaign_daily: query campaign_daily is asked in no" in str(error)
+    assert "client has v23, v24, v25, v26 (line 3)" in str(error)
+    assert error.remedy == "Write `api_version: v26` at the top of its catalogue."
+
+
+def test_what_a_source_forewarns_of_is_logged_once_when_a_plan_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not for each partition; the level rises as the end comes near."""
+    for days, level in ((100, None), (60, "WARNING"), (20, "ERROR"), (3, "CRITICAL")):
+        now = datetime.combine(ENDS["v26"].day, time(), UTC) - timedelta(days=days)
+        monkeypatch.setattr(checking, "utc_now", lambda now=now: now)
+        caplog.clear()
+        assert len(extraction(tmp_path).plan(Selection(since=DAY, until="2026-01-31"))) == 62
+        said = [(record.levelname, record.getMessage()) for record in caplog.records]
+        assert [each for each, _ in said] == ([] if level is None else [level])
+        assert all("API v26 ends in" in text and f"in {days} days" in text for _, text in said)
 
 
 def test_a_credentials_file_is_relative_to_the_book(tmp_path: Path) -> None:

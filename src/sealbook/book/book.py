@@ -294,11 +294,12 @@ class Book(Readable):
         )
 
     def _check_stages(self, names: Iterable[str]) -> None:
-        from sealbook.extract.checking import check_sources
+        from sealbook.extract.checking import check_sources, log_remarks
         from sealbook.raw import RawStore
 
         sources = self.settings.sources
-        check_sources(sources, (Selection(source=name, queries=sources[name].queries) for name in names))
+        parts = (Selection(source=name, queries=sources[name].queries) for name in names)
+        log_remarks(check_sources(sources, parts))
         check_raw(self.settings, lambda: RawStore.open(self.settings.raw))
         self._check_columns(EVERYTHING)
         check_warehouse(self.settings, writing=True)

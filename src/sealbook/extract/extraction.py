@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sealbook.config import SourceSettings
 from sealbook.errors import SealbookError
 from sealbook.extract.allowance import ALONE, NO_ALLOWANCES, Allowance
-from sealbook.extract.checking import check_sources
+from sealbook.extract.checking import check_sources, log_remarks
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.plan import ExtractPlan, plan_extraction
 from sealbook.extract.results import Ending, Extracted
@@ -42,7 +42,7 @@ class Extraction:
         ConfigError if a source of them could fetch nothing.
         """
         plan = plan_extraction(self._sources, selection)
-        check_sources(self._sources, plan.parts)
+        log_remarks(check_sources(self._sources, plan.parts))
         return plan
 
     def begin(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from enum import IntEnum
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self, TypeVar, cast, runtime_checkable
@@ -21,10 +23,12 @@ __all__ = [
     "BadOption",
     "Checkable",
     "Examinable",
+    "Forewarning",
     "Remark",
     "Row",
     "Source",
     "UnknownSource",
+    "Urgency",
     "load_source",
     "read_options",
 ]
@@ -61,11 +65,29 @@ class Checkable(Protocol):
         ...
 
 
+class Urgency(IntEnum):
+    """How soon something has to be done: the level at which the log says it."""
+
+    SOON = logging.WARNING
+    NEXT = logging.ERROR
+    NOW = logging.CRITICAL
+
+
 class Remark(NamedTuple):
     """What a source says of itself; `remedy` says what to do, unless all is in order."""
 
     text: str
     remedy: str | None = None
+    urgency: Urgency = Urgency.SOON
+
+
+@runtime_checkable
+class Forewarning(Protocol):
+    """A source that knows of something that will stop it: a run or loop says so when it begins."""
+
+    def forewarn(self, queries: Sequence[Query], today: date) -> Sequence[Remark]:
+        """Say what will stop these queries, from what is known without asking anybody."""
+        ...
 
 
 @runtime_checkable

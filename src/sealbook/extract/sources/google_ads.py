@@ -10,7 +10,7 @@ from typing import Any, Self
 import msgspec
 
 from sealbook.config.documents import error_in
-from sealbook.errors import ConfigError, InvalidInput
+from sealbook.errors import InvalidInput
 from sealbook.extract.source import BadOption, Remark, read_options
 from sealbook.extract.sources.google_ads_client import (
     CUSTOMERS,
@@ -62,13 +62,16 @@ class GoogleAdsSource:
         """Read the credentials and get access by them, which costs nothing of the API's quota."""
         for query in queries:
             bind_logical_date(query, date.min)
-            self._service(check_api_version(query.api_version))
+            self._service(check_api_version(query))
+
+    def forewarn(self, queries: Sequence[Query], today: date) -> list[Remark]:
+        """Say which API versions end soon."""
+        ends = (end_of(version, today) for version in _versions(queries))
+        return [remark for remark in ends if remark is not None]
 
     def examine(self, queries: Sequence[Query], today: date) -> list[Remark]:
         """Say which API versions end, and ask each once for the accounts there are: one operation."""
-        versions = sorted({check_api_version(query.api_version) for query in queries})
-        ends = [remark for version in versions if (remark := end_of(version, today)) is not None]
-        return [*ends, *map(self._answer, versions)]
+        return [*self.forewarn(queries, today), *map(self._answer, _versions(queries))]
 
     def _answer(self, api_version: str) -> Remark:
         asked = "ListAccessibleCustomers"
@@ -88,7 +91,7 @@ class GoogleAdsSource:
     def fetch(self, key: PartitionKey, query: Query) -> Iterator[Columns]:
         """Stream the rows of one partition as flat columns."""
         text = bind_logical_date(query, key.logical_date)
-        api_version = check_api_version(query.api_version)
+        api_version = check_api_version(query)
         service = self._service(api_version)
         stream = None
         try:
@@ -105,7 +108,7 @@ class GoogleAdsSource:
                 for row in answer.results:
                     yield flatten(row)
         except request_errors() as error:
-            raise classed(error, key, api_version) from error
+            raise classed(error, key, api_version, text) from error
         finally:
             # A reader that stops early must not leave the server sending.
             if stream is not None:
@@ -118,12 +121,17 @@ class GoogleAdsSource:
             return self._services[api_version]
 
 
+def _versions(queries: Sequence[Query]) -> list[str]:
+    return sorted({check_api_version(query) for query in queries})
+
+
 def bind_logical_date(query: Query, day: date) -> str:
     """Put the day into the query's text; `{logical_date}` is the only placeholder, other braces stand."""
     if _PLACEHOLDER not in query.text:
-        problem = f"the text of query {query.name} does not say where the day goes"
-        remedy = f"Write WHERE segments.date = '{_PLACEHOLDER}'."
-        if query.file is None:
-            raise ConfigError(problem, remedy=remedy)
-        raise error_in(query.file, ("queries", query.name, "text"), problem, remedy=remedy)
+        raise error_in(
+            query.file,
+            ("queries", query.name, "text"),
+            f"the text of query {query.name} does not say where the day goes",
+            remedy=f"Write WHERE segments.date = '{_PLACEHOLDER}'.",
+        )
     return query.text.replace(_PLACEHOLDER, day.isoformat())
