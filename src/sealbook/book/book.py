@@ -14,8 +14,11 @@ from sealbook.model.keys import check_key
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from pyspark.sql import SparkSession
 
+    from sealbook.book.trying import TriedQuery
     from sealbook.control.loop import Loop, Tell
     from sealbook.control.operating import Operator
     from sealbook.control.working import Stages
@@ -121,6 +124,26 @@ class Book(Readable):
         from sealbook.spark.session import start_java
 
         start_java(self.settings.spark)
+
+    def try_query(
+        self,
+        query: str | None,
+        customer_id: str,
+        day: date,
+        *,
+        source: str | None = None,
+        text: str | None = None,
+        rows: int = 10,
+    ) -> TriedQuery:
+        """Ask a source for a partition of a query, or of a `text` that is in no catalogue; seal nothing.
+
+        Returns the first rows, and a contract that up to 1,000 of them would hold. Needs neither a ledger nor
+        Spark.
+        """
+        from sealbook.book.trying import try_query
+
+        sources = self.settings.sources
+        return try_query(sources, query, customer_id, day, source=source, text=text, rows=rows)
 
     def plan_extract(self, selection: Selection) -> ExtractPlan:
         """Plan to fetch what is configured and chosen; ConfigError for what would fail in every partition.

@@ -30,6 +30,7 @@ MODULES = {
     "changes": "sealbook.cli.changes",
     "consumers": "sealbook.cli.consumers",
     "contract": "sealbook.cli.contract",
+    "source": "sealbook.cli.source",
     "raw": "sealbook.cli.raw",
     "state": "sealbook.cli.state",
     "backfill": "sealbook.cli.backfill",
