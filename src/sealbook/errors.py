@@ -108,6 +108,10 @@ class Drifted(Conflict):
         self.differences = differences
 
 
+class Irreplaceable(Conflict):
+    """It would take the only copy of a day from consumers, and was not confirmed. Nothing was changed."""
+
+
 class AlreadySealed(Conflict):
     """The raw partition is sealed, by this run or a racing writer, and is immutable."""
 

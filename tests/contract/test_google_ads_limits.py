@@ -14,7 +14,10 @@ from sealbook.extract.extractor import Extractor
 from sealbook.extract.retry import RetryPolicy
 from sealbook.extract.source import Source, load_source
 from sealbook.ledger import open_ledger
+from sealbook.ledger.schedule.scheduler import Terms
+from sealbook.model.failures import ErrorClass
 from sealbook.model.partition_events import Stage
+from sealbook.model.retry import Cause, Stop
 from sealbook.model.selection import Selection
 from sealbook.pipeline.steps import steps_of
 from tests.support.google_ads import Batch, google_ads_key, google_ads_query
@@ -84,3 +87,32 @@ def test_a_day_past_the_horizon_is_refused_as_such() -> None:
         assert list(made.fetch(google_ads_key(day=date(2023, 10, 18)), google_ads_query()))
         with pytest.raises(PastHorizon, match="REQUESTED_DATE_GRANULARITY_NOT_SUPPORTED"):
             list(made.fetch(google_ads_key(day=date(2023, 10, 17)), google_ads_query()))
+
+
+def test_a_day_past_the_horizon_is_not_even_asked_for_and_given_up(tmp_path: Path) -> None:
+    """R-CTL-5, R-CTL-7: by the extractor's own look, and by the server's word where that says otherwise."""
+    old = google_ads_key(day=date(2020, 1, 1))
+    with (
+        LimitedServer(Clock(), default=[ROWS]) as server,
+        closing(open_ledger(f"sqlite:///{tmp_path}/book.db")) as ledger,
+    ):
+        for months, requests, said in ((37, 0, "not asked for"), (1200, 1, "NOT_SUPPORTED")):
+            run_id = ledger.open_run()
+            options = {"endpoint": server.endpoint, "horizon_months": months}
+            extractor = Extractor(
+                run_id,
+                "google_ads",
+                {"campaign_daily": google_ads_query()},
+                (tmp_path / "raw").as_uri(),
+                options,
+            )
+            failed = extractor.extract(old)
+            assert said in str(failed.error_message)
+            assert failed.error_class is ErrorClass.PAST_HORIZON
+            assert failed.requests == requests
+            with steps_of(ledger, Stage.EXTRACT, [run_id], planned=[Selection(keys=[old])]) as steps:
+                steps.record([failed.fact(steps.attempt(run_id))])
+            found = ledger.reader.schedule.work(old)
+            assert found is not None
+            assert (found.work.stop, found.work.cause) == (Stop.PAST_HORIZON, Cause.PAST_HORIZON)
+            assert not ledger.scheduler.claim("me", Terms(["google_ads"]), limit=9)

@@ -69,7 +69,9 @@ def test_an_unknown_option_is_named_with_its_line_and_the_known_ones(tmp_path: P
     error = refused(extraction(tmp_path, {"endpoint": "h:1", "page_size": 5}))
     assert "sealbook.yaml: sources.google_ads.options.page_size" in str(error)
     assert "there is no such field (line 12)" in str(error)
-    assert error.remedy == "Its options are credentials_file, login_customer_id, timeout_seconds, endpoint."
+    assert error.remedy == (
+        "Its options are credentials_file, login_customer_id, timeout_seconds, horizon_months, endpoint."
+    )
 
 
 def test_a_query_that_no_day_goes_into_is_named_with_its_line(tmp_path: Path) -> None:

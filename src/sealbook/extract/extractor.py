@@ -10,16 +10,17 @@ from threading import Semaphore
 
 from sealbook.clock import utc_now
 from sealbook.config import Limits
-from sealbook.errors import AlreadySealed, QuotaExceeded, Transient
+from sealbook.errors import AlreadySealed, PastHorizon, QuotaExceeded, Transient
 from sealbook.extract.allowance import ALONE, Allowance, TimeIsUp
 from sealbook.extract.limits import RequestLimiter
 from sealbook.extract.quotas import UsedUpQuotas
 from sealbook.extract.results import Ending, Extracted
 from sealbook.extract.retry import RetryPolicy, with_retries
-from sealbook.extract.source import Source, load_source
+from sealbook.extract.source import Bounded, Source, load_source
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
+from sealbook.model.horizons import NO_HORIZONS, Horizons
 from sealbook.raw import RawMetadata, RawStore, Row
 from sealbook.spark.tasks import attempt_number
 from sealbook.storage.ahead import IN_FLIGHT, ahead
@@ -105,6 +106,8 @@ class Extractor:
 
         That the source is asked is noted in `asked` before it is.
         """
+        if self._horizon.is_past(key):
+            raise PastHorizon(f"{key}: not asked for, as {self._horizon.why(key.source)}")
         with self._fetches:
             self._quotas.check(key)
             self._limiter.acquire(key.customer_id)
@@ -124,6 +127,12 @@ class Extractor:
     @cached_property
     def _source(self) -> Source:
         return load_source(self.source_name, self.options)
+
+    @cached_property
+    def _horizon(self) -> Horizons:
+        source = self._source
+        first = source.horizon(utc_now().date()) if isinstance(source, Bounded) else None
+        return NO_HORIZONS if first is None else Horizons({self.source_name: first})
 
     @cached_property
     def _store(self) -> RawStore:

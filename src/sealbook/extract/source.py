@@ -21,6 +21,7 @@ from sealbook.raw import Row
 
 __all__ = [
     "BadOption",
+    "Bounded",
     "Checkable",
     "Examinable",
     "Forewarning",
@@ -79,6 +80,15 @@ class Remark(NamedTuple):
     text: str
     remedy: str | None = None
     urgency: Urgency = Urgency.SOON
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A source that gives its days for some time only. Older ones are not asked for."""
+
+    def horizon(self, today: date) -> date | None:
+        """Return the first day that it still gives; None if it gives all. It asks nobody."""
+        ...
 
 
 @runtime_checkable

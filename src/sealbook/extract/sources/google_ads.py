@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from calendar import monthrange
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Self
 
 import msgspec
@@ -63,6 +64,13 @@ class GoogleAdsSource:
         for query in queries:
             bind_logical_date(query, date.min)
             self._service(check_api_version(query))
+
+    def horizon(self, today: date) -> date:
+        """Return the first day that Google still gives; a day more, as it is yesterday in some time zones."""
+        months = today.year * 12 + today.month - 1 - self._options.horizon_months
+        year, month = divmod(months, 12)
+        last_of_month = monthrange(year, month + 1)[1]
+        return date(year, month + 1, min(today.day, last_of_month)) - timedelta(days=1)
 
     def forewarn(self, queries: Sequence[Query], today: date) -> list[Remark]:
         """Say which API versions end soon."""

@@ -42,6 +42,8 @@ class GoogleAdsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The manager account that asks; before the one that comes with the credentials."""
     timeout_seconds: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
     """The deadline of one stream, from the request to its last row."""
+    horizon_months: Annotated[int, msgspec.Meta(ge=1, le=1200)] = 37
+    """How many months back Google gives days. Older ones are not asked for."""
     endpoint: str | None = None
     """`host:port` of an emulator, for tests: a plain-text channel, so no credential is read or sent."""
 
