@@ -67,6 +67,15 @@ def test_it_is_not_fetched_again(folder: Path) -> None:
     ran = run("state", "reprocess", str(key()), "--reason", "x", "--dry-run", cwd=folder)
     assert "gives days from" in ran.said + ran.out
     assert "the only copy" in ran.said + ran.out
+    young = key(TODAY - timedelta(days=3))
+    with sealbook.open(folder) as book:
+        book.ledger.judge([accept(young, LATER_RUN, 1)])
+        by_span = book.operator.reprocess(Selection(queries="campaign_daily"), actor="me", reason="x")
+        assert ([item.key for item in by_span.items], [each.key for each in by_span.refused]) == (
+            [young], [key()],
+        )  # fmt: skip
+        chosen = Selection(since=young.logical_date)
+        assert not book.operator.reprocess(chosen, actor="me", reason="x").refused
 
 
 def test_explain_says_that_nothing_more_is_to_be_had(folder: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealbook.config import SourceSettings
+from sealbook.control.tally import Tally
 from sealbook.errors import PastHorizon, Permanent
 from sealbook.extract.horizons import horizons_of
 from sealbook.extract.plan import plan_extraction
@@ -17,9 +18,13 @@ from sealbook.model import PartitionKey, PartitionState, Status, Verdict
 from sealbook.model.failures import ErrorClass
 from sealbook.model.horizons import NO_HORIZONS, Horizons
 from sealbook.model.keys import RunId
+from sealbook.model.partition_events import Stage
+from sealbook.model.retry import Cause
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Account, Asset, AssetName, Universe
+from sealbook.pipeline import StageBatch
 from sealbook.validate.irreplaceable import Irreplaceables
+from sealbook.validate.results import NotJudged, Result
 from tests.support.extraction import demo_queries
 from tests.support.validation import LATER_RUN, LATEST_RUN, RUN, accept, key, reject
 
@@ -158,3 +163,13 @@ def test_what_was_just_accepted_is_guarded_too() -> None:
 
 def replace_run(before: PartitionState, run_id: str, rows: int) -> PartitionState:
     return before._replace(current_run_id=RunId(run_id), record_count=rows)
+
+
+def test_a_loop_parks_what_is_withheld() -> None:
+    """It would only be withheld again: somebody has to say something."""
+    tally = Tally()
+    withheld: list[Result] = [
+        NotJudged(state().key, RunId(LATEST_RUN), "irreplaceable", is_irreplaceable=True)
+    ]
+    tally.add(StageBatch(Stage.VALIDATE, withheld))
+    assert tally.undone[state().key].cause is Cause.PERMANENT

@@ -28,7 +28,7 @@ _EXAMPLES = """
 
 
 @app.callback()
-def _group() -> None:
+def _group() -> None:  # or Typer would take a group of one command for that command
     """What a source answers."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from sealbook.config import Settings
 from sealbook.control.backfills import Backfill, find_backfill, list_backfills
@@ -147,9 +147,9 @@ class Operator:
             return
         done = {item.key for item in items}
         named = [key for key in request.selection.keys if key not in done]
-        horizons = self._horizons()
+        horizons = self._horizons() if request.kind is PlanKind.REPROCESS else NO_HORIZONS
         for key in dict.fromkeys((*named, *request.without)):
-            if request.kind is PlanKind.REPROCESS and horizons.is_past(key):
+            if horizons.is_past(key):
                 yield Refusal(
                     key, horizons.why(key.source), "What is sealed of it is the only copy: keep it."
                 )
@@ -163,9 +163,9 @@ class Operator:
     def _past_horizon(self, selection: Selection) -> Iterator[PartitionKey]:
         """Yield what was judged, is chosen, and cannot be fetched any more."""
         horizons = self._horizons()
-        if horizons.first_days:
-            until = max(horizons.first_days.values())
-            states = self._ledger.reader.states(_up_to(selection, until))
+        chosen = _before(selection, max(horizons.first_days.values(), default=date.min))
+        if chosen is not None:
+            states = self._ledger.reader.states(chosen)
             yield from (state.key for state in states if horizons.is_past(state.key))
 
     def _without_runs(self, keys: Iterable[PartitionKey]) -> set[PartitionKey]:
@@ -180,8 +180,11 @@ class Operator:
         return Backfill(plan, self._ledger.reader.schedule.progress(plan.id))
 
 
-def _up_to(selection: Selection, until: date) -> Selection:
-    """Choose no later days, where days are not named."""
+def _before(selection: Selection, day: date) -> Selection | None:
+    """Choose only earlier days, where partitions are not named; None if there are none."""
     if selection.keys:
         return selection
-    return replace(selection, until=min(until, selection.until or until))
+    if day <= (selection.since or date.min):
+        return None
+    last = day - timedelta(days=1)
+    return replace(selection, until=min(last, selection.until or last))

@@ -153,7 +153,7 @@ def _following(known: Known, expectations: Expectations, outlook: Outlook | None
         return Following(outlook.sentence, outlook.next_run_at, outlook.ways)
     if known.state.status is Status.SUCCESS and line.availability is not Availability.PUBLISHED:
         return Following(f"{_ROUND} its loading: run {known.state.current_run_id} is accepted.")
-    if expectations.horizons.is_past(known.key):
+    if (line.expected or line.attempted) and expectations.horizons.is_past(known.key):
         only = f" What is sealed of it is {IRREPLACEABLE}." if line.attempted else ""
         why = expectations.horizons.why(known.key.source)
         return Following(f"Nothing: it is past the horizon, as {why}.{only}")

@@ -90,7 +90,7 @@ def _record_count(content: Content) -> Check:
     if content.lines == content.record_count:
         if content.lines % _PAGE or not content.lines:
             return _passed(names.RECORD_COUNT)
-        detail = f"{content.lines:,} rows are whole pages of {_PAGE:,}: is it cut off after one?"
+        detail = f"{content.lines:,} rows are whole pages of {_PAGE:,}: was the fetch cut off after one?"
         return Check(names.RECORD_COUNT, passed=True, detail=detail)
     sealed = counted(content.record_count or 0, "record", "was", "were")
     detail = f"the payload has {counted(content.lines, 'line')}, and {sealed} sealed"
