@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
+import sealbook
 from sealbook.config import load_settings
 from sealbook.errors import ConfigError, Permanent, Transient
 from sealbook.extract import checking
@@ -115,6 +116,20 @@ def test_what_a_source_forewarns_of_is_logged_once_when_a_plan_is_made(
         said = [(record.levelname, record.getMessage()) for record in caplog.records]
         assert [each for each, _ in said] == ([] if level is None else [level])
         assert all("API v26 ends in" in text and f"in {days} days" in text for _, text in said)
+
+
+def test_a_loop_says_it_once_when_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = datetime.combine(ENDS["v26"].day, time(), UTC) - timedelta(days=5)
+    monkeypatch.setattr(checking, "utc_now", lambda: now)
+    write_book(tmp_path, changed(SETTINGS, "sources.google_ads.options", GOOD))
+    with sealbook.open(tmp_path) as book:
+        loop = book.loop()
+        for _ in range(3):
+            loop.open_round()
+    [record] = caplog.records
+    assert (record.levelname, "in 5 days" in record.getMessage()) == ("CRITICAL", True)
 
 
 def test_a_credentials_file_is_relative_to_the_book(tmp_path: Path) -> None:
