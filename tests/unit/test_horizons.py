@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -9,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealbook.config import SourceSettings
+from sealbook.control.gathering import rates_of
+from sealbook.control.scenario import Rates
 from sealbook.control.tally import Tally
 from sealbook.errors import PastHorizon, Permanent
 from sealbook.extract.horizons import horizons_of
 from sealbook.extract.plan import plan_extraction
 from sealbook.extract.source import Bounded, load_source
 from sealbook.model import PartitionKey, PartitionState, Status, Verdict
-from sealbook.model.failures import ErrorClass
+from sealbook.model.failures import AttemptCounts, ErrorClass
 from sealbook.model.horizons import NO_HORIZONS, Horizons
 from sealbook.model.keys import RunId
 from sealbook.model.partition_events import Stage
@@ -173,3 +176,11 @@ def test_a_loop_parks_what_is_withheld() -> None:
     ]
     tally.add(StageBatch(Stage.VALIDATE, withheld))
     assert tally.undone[state().key].cause is Cause.PERMANENT
+
+
+def test_days_past_the_horizon_say_nothing_of_how_often_others_fail() -> None:
+    """A simulation would make failures of other days rarer than they are."""
+    failed = Counter({ErrorClass.PAST_HORIZON: 90, ErrorClass.TRANSIENT: 1})
+    counts = AttemptCounts(accepted=9, failed=failed)
+    asset = AssetName("ads", "clicks")
+    assert rates_of({asset: counts})[asset] == Rates(transient=0.1)

@@ -45,8 +45,9 @@ class AttemptCounts:
 
     @property
     def total(self) -> int:
-        """Every attempt; what a quota forbade was none (R-CTL-7)."""
-        return self.accepted + self.rejected + self.failed.total() - self.failed[ErrorClass.QUOTA]
+        """Every attempt at what could be had; what a quota forbade was none (R-CTL-7)."""
+        none = self.failed[ErrorClass.QUOTA] + self.failed[ErrorClass.PAST_HORIZON]
+        return self.accepted + self.rejected + self.failed.total() - none
 
 
 @dataclass(frozen=True, slots=True)
