@@ -77,6 +77,15 @@ def test_json_has_the_rows_as_objects(folder: Path) -> None:
     assert not run(*TRY, "campaign_daily", "--format", "json", cwd=folder).json["is_whole"]
 
 
+def test_of_a_large_answer_only_its_beginning_is_taken(folder: Path, server: GoogleAdsServer) -> None:
+    """How many rows there are is not known then, so none are promised."""
+    large = Batch(["campaign.id"], [{"campaign": {"id": number}} for number in range(1_001)])
+    server.reply(CUSTOMER_ID, [large, large])
+    found = run(*TRY, "campaign_daily", "--rows", "1000", "--format", "json", cwd=folder).json
+    assert (len(found["rows"]), found["is_whole"]) == (1_000, False)
+    assert (found["contract"]["row_count"]["min"], found["contract"]["row_count"]["max"]) == (None, None)
+
+
 @pytest.mark.parametrize("by", ["text", "file", "stdin"])
 def test_a_text_that_is_in_no_catalogue_can_be_tried(
     folder: Path, server: GoogleAdsServer, by: str, monkeypatch: pytest.MonkeyPatch
