@@ -144,7 +144,7 @@ def _rate(folder: Path, endpoint: str, threads: int) -> float:
         source_type="google_ads",
         queries={"campaign_daily": google_ads_query()},
         raw_url=str(folder / "google_ads"),
-        options={"endpoint": endpoint},
+        options={"endpoint": endpoint, "horizon_months": 1200},
         limits=Limits(requests_per_second=REQUESTS_PER_SECOND, threads=threads),
     )
     keys = [google_ads_key(day=date(2020, 1, 1) + timedelta(days=number)) for number in range(REQUESTS)]

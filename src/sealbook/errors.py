@@ -72,6 +72,18 @@ class Permanent(SealbookError):
     """It will fail again until somebody changes something."""
 
 
+class PastHorizon(Permanent):
+    """The source does not give so old a day any more: whatever is sealed of it is the only copy."""
+
+
+class BadQuery(Permanent):
+    """The source refuses a query's text. `excerpt` shows the line of it that is wrong, if that is known."""
+
+    def __init__(self, message: str, *, excerpt: str | None = None, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.excerpt = excerpt
+
+
 class Unwritable(Permanent):
     """A place or database that takes nothing: it is full, or read-only. So would every other write fail."""
 
@@ -94,6 +106,10 @@ class Drifted(Conflict):
     def __init__(self, message: str, differences: Sequence[str], *, remedy: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.differences = differences
+
+
+class Irreplaceable(Conflict):
+    """It would take the only copy of a day from consumers, and was not confirmed. Nothing was changed."""
 
 
 class AlreadySealed(Conflict):

@@ -293,16 +293,26 @@ def test_a_source_is_asked_something_cheap(tmp_path: Path, google_ads_server: Go
     [found] = [each for each in ran.json if each["level"] == "fail"]
     assert (ran.code, found["part"]) == (1, "source google_ads")
     assert "CLOUD_PROJECT_NOT_UNDER_ORGANIZATION" in found["text"]
-    assert "Have the Cloud project" in found["remedy"]
+    assert "Move the Cloud project" in found["remedy"]
 
 
-def test_an_api_version_that_will_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "utc_now", lambda: datetime(2026, 11, 18, tzinfo=UTC))
+@pytest.mark.parametrize(
+    ("today", "level", "code"),
+    [
+        (datetime(2026, 11, 18, tzinfo=UTC), "warn", 0),
+        (datetime(2027, 1, 20, tzinfo=UTC), "warn", 0),
+        (datetime(2027, 1, 25, tzinfo=UTC), "fail", 1),
+    ],
+)
+def test_an_api_version_that_will_end_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, today: datetime, level: str, code: int
+) -> None:
+    monkeypatch.setattr(doctor, "utc_now", lambda: today)
     write_book(tmp_path)
     with GoogleAdsServer(api_version="v23") as server:
         ran = on_google_ads(tmp_path, server.endpoint, "v23")
-    [found] = [each for each in ran.json if each["level"] == "warn"]
-    assert (ran.code, found["part"]) == (0, "source google_ads")
+    [found] = [each for each in ran.json if each["level"] != "ok"]
+    assert (found["level"], ran.code, found["part"]) == (level, code, "source google_ads")
     assert found["text"].startswith("API v23 ends in February 2027")
     assert "`api_version`" in found["remedy"]
 

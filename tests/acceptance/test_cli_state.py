@@ -266,6 +266,19 @@ def test_history_can_be_read(folder: Path) -> None:
     assert ran.err == f"{ACCEPTED[0]} is success, current run {RUNS[2]}; attempts: 3\n"
 
 
+def test_a_remark_of_a_check_that_passed_is_shown(folder: Path) -> None:
+    """By `state history`, `explain --full` and in JSON; the verdict is what it would be without it."""
+    key = PartitionKey("google_ads", "1234567890", "campaign_daily", date(2026, 3, 1))
+    check = Check("record_count", passed=True, detail="10,000 rows are whole pages")
+    with sealbook.open(folder) as book:
+        book.ledger.judge([accept(key, RUNS[0], (check,))])
+    assert "remark" in run("state", "history", str(key), cwd=folder).out
+    for command in (("state", "history", str(key)), ("explain", str(key), "--full")):
+        assert "10,000 rows are whole pages" in run(*command, cwd=folder).out
+    [attempt] = run("state", "history", str(key), "--format", "json", cwd=folder).json
+    assert (attempt["outcome"], attempt["checks"][0]["detail"]) == ("accepted", check.detail)
+
+
 def test_history_of_a_partition_that_nobody_judged(folder: Path) -> None:
     """R-STATE-1."""
     key = "google_ads/1234567890/campaign_daily/2031-01-01"

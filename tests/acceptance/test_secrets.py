@@ -31,6 +31,8 @@ COMMANDS = (
     ("status", "alerts", "--send"),
     ("events", "show"),
     ("contract", "check"),
+    ("explain", "google_ads/1234567890/campaign/2020-01-01"),
+    ("source", "try", "--text", "x '{logical_date}'", "--customer", "1234567890", "--date", "2026-01-01"),
 )
 DEAD = "127.0.0.1:1"
 
@@ -90,7 +92,8 @@ def sources() -> Iterator[Place]:
         "schema_version": "1",
         "contracts": {"1": {"columns": {"campaign_id": {"type": "bigint"}}}},
     }
-    catalogue = {"q.yaml": yaml.safe_dump({"source": "google_ads", "queries": {"campaign": query}})}
+    queries = {"source": "google_ads", "api_version": "v26", "queries": {"campaign": query}}
+    catalogue = {"q.yaml": yaml.safe_dump(queries)}
     account = json.dumps(
         {"type": "service_account", "client_email": "a@b", "private_key": CANARY, "token_uri": "x"}
     )

@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from sealbook.errors import Forbidden, Permanent, QuotaExceeded, QuotaScope, SealbookError, Transient
+from sealbook.errors import (
+    BadQuery,
+    Forbidden,
+    PastHorizon,
+    Permanent,
+    QuotaExceeded,
+    QuotaScope,
+    SealbookError,
+    Transient,
+)
 from sealbook.extract.retry import RetryPolicy, with_retries
 from sealbook.extract.source import Source, load_source
 from tests.support.google_ads import (
@@ -21,6 +30,7 @@ from tests.support.google_ads import (
     google_ads_key,
     google_ads_query,
 )
+from tests.support.google_ads_limits import TOO_OLD
 
 ROWS = Batch(["campaign.id"], [{"campaign": {"id": number}} for number in range(3)])
 COLUMNS = [{"campaign_id": number} for number in range(3)]
@@ -70,8 +80,11 @@ def failure_of(server: GoogleAdsServer, *reply: Batch | Failure) -> SealbookErro
         (Failure("UNAUTHENTICATED", [error("authentication_error", "OAUTH_TOKEN_EXPIRED")]), Forbidden),
         (Failure("PERMISSION_DENIED", [error("authorization_error", "CUSTOMER_NOT_ENABLED")]), Forbidden),
         (Failure("PERMISSION_DENIED", [error("authorization_error", "USER_PERMISSION_DENIED")]), Forbidden),
-        (Failure("INVALID_ARGUMENT", [error("query_error", "UNRECOGNIZED_FIELD")]), Permanent),
+        (Failure("INVALID_ARGUMENT", [error("query_error", "UNRECOGNIZED_FIELD")]), BadQuery),
         (Failure("INVALID_ARGUMENT", [error("request_error", "INVALID_CUSTOMER_ID")]), Permanent),
+        (Failure("INVALID_ARGUMENT", [TOO_OLD]), PastHorizon),
+        (Failure("RESOURCE_EXHAUSTED", [error("quota_error", "ACCESS_PROHIBITED")]), Permanent),
+        (Failure("INTERNAL", [error("database_error", "CONCURRENT_MODIFICATION")]), Transient),
     ],
     ids=str,
 )
@@ -87,11 +100,11 @@ def test_a_failure_is_classed_by_its_code_and_status(
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [
-        (Failure("INTERNAL", [error("query_error", "BAD_FIELD_NAME")]), Permanent),
+        (Failure("INTERNAL", [error("query_error", "BAD_FIELD_NAME")]), BadQuery),
         (Failure("INVALID_ARGUMENT", [quota(1)]), QuotaExceeded),
         (Failure("INVALID_ARGUMENT", [error("internal_error", "TRANSIENT_ERROR")]), Transient),
         (Failure("INTERNAL", [error("internal_error", "TRANSIENT_ERROR"), quota(1)]), QuotaExceeded),
-        (Failure("RESOURCE_EXHAUSTED", [quota(1), error("query_error", "BAD_FIELD_NAME")]), Permanent),
+        (Failure("RESOURCE_EXHAUSTED", [quota(1), error("query_error", "BAD_FIELD_NAME")]), BadQuery),
     ],
     ids=str,
 )
@@ -122,7 +135,7 @@ def test_where_the_code_tells_nothing_the_status_does(
 
 def test_a_code_newer_than_the_client_is_reported_by_its_number(google_ads_server: GoogleAdsServer) -> None:
     caught = failure_of(google_ads_server, Failure("INVALID_ARGUMENT", [error("query_error", 9999)]))
-    assert type(caught) is Permanent
+    assert type(caught) is BadQuery
     assert "query_error.9999: why" in str(caught)
 
 
@@ -176,7 +189,7 @@ def test_the_wait_that_the_server_asks_for_is_handed_on(
     ],
     ids=str,
 )
-def test_a_quota_of_the_developer_token_is_that_of_the_whole_source(
+def test_a_quota_of_the_cloud_project_is_that_of_the_whole_source(
     google_ads_server: GoogleAdsServer, details: list[Mapping[str, str]], scope: QuotaScope
 ) -> None:
     """R-CTL-7: it pauses just its scope, the account or the source."""
@@ -184,6 +197,14 @@ def test_a_quota_of_the_developer_token_is_that_of_the_whole_source(
     caught = failure_of(google_ads_server, Failure("RESOURCE_EXHAUSTED", errors))
     assert isinstance(caught, QuotaExceeded)
     assert caught.scope is scope
+
+
+def test_an_error_of_a_query_shows_the_place_in_its_text(google_ads_server: GoogleAdsServer) -> None:
+    wrong = error("query_error", "UNRECOGNIZED_FIELD", "Unrecognized field in the query: 'campaign.id'.")
+    caught = failure_of(google_ads_server, Failure("INVALID_ARGUMENT", [wrong]))
+    assert isinstance(caught, BadQuery)
+    assert "(at line 1, column 8 of the query)" in str(caught)
+    assert str(caught.excerpt).splitlines()[1] == f"{'':11}{'^' * 11}"
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,10 @@ def test_the_api_version_of_the_query_is_spoken(api_version: str) -> None:
         ]
 
 
-def test_without_an_api_version_it_is_the_newest_that_the_client_has() -> None:
-    with GoogleAdsServer(default=ONE_ROW, api_version=API_VERSION) as server:
-        source = load_source("google_ads", {"endpoint": server.endpoint})
-        assert list(source.fetch(google_ads_key(), google_ads_query(api_version=None)))
+def test_a_query_without_an_api_version_is_refused_with_those_that_the_client_has() -> None:
+    source = load_source("google_ads", {"endpoint": "127.0.0.1:1"})
+    with pytest.raises(ConfigError, match=rf"campaign_daily .* no api_version.* has v.*{API_VERSION}"):
+        list(source.fetch(google_ads_key(), google_ads_query(api_version=None)))
 
 
 @pytest.mark.parametrize("written", ["1112223333", "111-222-3333"])

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
+import sealbook
 from sealbook.config import load_settings
 from sealbook.errors import ConfigError, Permanent, Transient
 from sealbook.extract import checking
 from sealbook.extract.extraction import Extraction
 from sealbook.extract.retry import RetryPolicy
 from sealbook.extract.source import BadOption, load_source, read_options
+from sealbook.extract.sources.google_ads_ends import ENDS
 from sealbook.model.contract import Query
 from sealbook.model.selection import Selection
-from tests.support.books import CATALOGUE, SETTINGS, changed, write_book
+from tests.support.books import CATALOGUE, REMOVED, SETTINGS, changed, write_book
 
 DAY = "2026-01-01"
 GOOD: dict[str, object] = {"endpoint": "127.0.0.1:1"}
@@ -67,7 +70,9 @@ def test_an_unknown_option_is_named_with_its_line_and_the_known_ones(tmp_path: P
     error = refused(extraction(tmp_path, {"endpoint": "h:1", "page_size": 5}))
     assert "sealbook.yaml: sources.google_ads.options.page_size" in str(error)
     assert "there is no such field (line 12)" in str(error)
-    assert error.remedy == "Its options are credentials_file, login_customer_id, timeout_seconds, endpoint."
+    assert error.remedy == (
+        "Its options are credentials_file, login_customer_id, timeout_seconds, horizon_months, endpoint."
+    )
 
 
 def test_a_query_that_no_day_goes_into_is_named_with_its_line(tmp_path: Path) -> None:
@@ -86,7 +91,45 @@ def test_only_the_queries_that_are_chosen_are_checked(tmp_path: Path, named: typ
 
 def test_an_api_version_that_the_client_has_not_is_refused(tmp_path: Path) -> None:
     error = refused(extraction(tmp_path, catalogue=changed(CATALOGUE, "api_version", "v1")))
-    assert "source google_ads: api_version 'v1'" in str(error)
+    assert "google_apis.yaml: api_version: api_version 'v1' of query campaign_daily: the installed" in str(
+        error
+    )
+    assert "(line 2)" in str(error)
+
+
+def test_a_query_in_no_api_version_is_named_with_its_line_and_the_versions_there_are(tmp_path: Path) -> None:
+    error = refused(extraction(tmp_path, catalogue=changed(CATALOGUE, "api_version", REMOVED)))
+    assert "google_apis.yaml: queries.campaign_daily: query campaign_daily is asked in no" in str(error)
+    assert "client has v23, v24, v25, v26 (line 3)" in str(error)
+    assert error.remedy == "Write `api_version: v26` at the top of its catalogue."
+
+
+def test_what_a_source_forewarns_of_is_logged_once_when_a_plan_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not for each partition; the level rises as the end comes near."""
+    for days, level in ((100, None), (60, "WARNING"), (20, "ERROR"), (3, "CRITICAL")):
+        now = datetime.combine(ENDS["v26"].day, time(), UTC) - timedelta(days=days)
+        monkeypatch.setattr(checking, "utc_now", lambda now=now: now)
+        caplog.clear()
+        assert len(extraction(tmp_path).plan(Selection(since=DAY, until="2026-01-31"))) == 62
+        said = [(record.levelname, record.getMessage()) for record in caplog.records]
+        assert [each for each, _ in said] == ([] if level is None else [level])
+        assert all("API v26 ends in" in text and f"in {days} days" in text for _, text in said)
+
+
+def test_a_loop_says_it_once_when_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = datetime.combine(ENDS["v26"].day, time(), UTC) - timedelta(days=5)
+    monkeypatch.setattr(checking, "utc_now", lambda: now)
+    write_book(tmp_path, changed(SETTINGS, "sources.google_ads.options", GOOD))
+    with sealbook.open(tmp_path) as book:
+        loop = book.loop()
+        for _ in range(3):
+            loop.open_round()
+    [record] = caplog.records
+    assert (record.levelname, "in 5 days" in record.getMessage()) == ("CRITICAL", True)
 
 
 def test_a_credentials_file_is_relative_to_the_book(tmp_path: Path) -> None:

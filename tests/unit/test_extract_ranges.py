@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealbook.errors import ConfigError, Forbidden, Permanent, QuotaExceeded, Transient, Unwritable
+from sealbook.errors import (
+    ConfigError,
+    Forbidden,
+    PastHorizon,
+    Permanent,
+    QuotaExceeded,
+    Transient,
+    Unwritable,
+)
 from sealbook.extract.allowance import Allowance
 from sealbook.extract.by_day import by_day
 from sealbook.extract.extractor import Extractor
@@ -22,6 +30,7 @@ from sealbook.extract.results import Ending, Extracted
 from sealbook.extract.retry import RetryPolicy
 from sealbook.extract.sources.demo import DemoSource
 from sealbook.model import PartitionKey
+from sealbook.model.failures import ErrorClass
 from sealbook.raw import RawMetadata, RawStore, Row
 from tests.support.extraction import FIRST_DAY
 from tests.support.ranged import Break, RangedSource, changed_on, days, ranged_extractor
@@ -176,6 +185,42 @@ def test_what_holds_for_every_day_is_not_asked_again_in_halves(tmp_path: Path, e
     assert endings(results) == [Ending.FAILED] * 4
     assert {result.error_message for result in results} == {str(error)}
     assert source.asked == [tuple(keys)]
+
+
+def test_where_requests_are_reserved_only_what_may_be_one_day_s_failed_together(tmp_path: Path) -> None:
+    """R-CTL-7: control takes days that failed together apart; an account without access is parked as it is."""
+    keys = tuple(days(4))
+    for error, together in ((Forbidden("no access"), 1), (Permanent("bad"), 4)):
+        source = RangedSource(breaks={keys[2].logical_date: Break(error)})
+        results = ranged_extractor(tmp_path, source, allowance=ONCE)([keys])
+        assert [result.days for result in results] == [together] * 4
+
+
+class BoundedSource(RangedSource):
+    """A source that gives no day before the third of the test's days."""
+
+    def horizon(self, today: date) -> date:
+        """Return its first day."""
+        del today
+        return FIRST_DAY + timedelta(days=2)
+
+
+def test_days_past_the_horizon_fail_alone_and_are_not_asked_for(tmp_path: Path) -> None:
+    keys = tuple(days(5))
+    source = BoundedSource()
+    results = ranged_extractor(tmp_path, source, allowance=ONCE)([keys])
+    assert [result.error_class for result in results] == [ErrorClass.PAST_HORIZON] * 2 + [None] * 3
+    assert source.asked == [keys[2:]]
+
+
+def test_a_day_that_the_server_finds_past_the_horizon_gives_up_no_later_one(tmp_path: Path) -> None:
+    keys = tuple(days(4))
+    source = RangedSource(breaks={keys[0].logical_date: Break(PastHorizon("too old"))})
+    results = ranged_extractor(tmp_path, source, allowance=ONCE)([keys])
+    assert [result.error_class for result in results] == [
+        ErrorClass.PAST_HORIZON,
+        *[ErrorClass.TRANSIENT] * 3,
+    ]
 
 
 def test_a_bad_day_is_found_by_halves(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 
+from sealbook.extract.source import Urgency
 from sealbook.extract.sources.google_ads_client import api_versions
 from sealbook.extract.sources.google_ads_ends import ENDS, end_of
 
@@ -24,6 +25,19 @@ def test_what_ends_is_told_three_months_before(version: str, today: date, said: 
     assert remark is not None
     assert remark.text.startswith(said)
     assert remark.remedy is not None
+
+
+@pytest.mark.parametrize(
+    ("days", "urgency"),
+    [
+        (91, None), (90, Urgency.SOON), (31, Urgency.SOON), (30, Urgency.NEXT), (8, Urgency.NEXT),
+        (7, Urgency.NOW), (0, Urgency.NOW), (-400, Urgency.NOW),
+    ],
+)  # fmt: skip
+def test_it_gets_more_urgent_90_30_and_7_days_before(days: int, urgency: Urgency | None) -> None:
+    remark = end_of("v26", ENDS["v26"].day - timedelta(days=days))
+    assert (None if remark is None else remark.urgency) == urgency
+    assert list(Urgency) == sorted(Urgency)
 
 
 @pytest.mark.parametrize(("version", "today"), [("v23", date(2026, 11, 2)), ("v99", date(2030, 1, 1))])

@@ -1,4 +1,4 @@
-"""Requests per second are limited by account and by developer token, in every window of time."""
+"""Requests per second are limited by account and by source, in every window of time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_without_limits_nothing_waits() -> None:
     assert sent_at(limiter(fake, None, None), fake, ["a"] * 1000) == [0.0] * 1000
 
 
-def test_the_developer_token_is_limited_over_all_accounts() -> None:
+def test_the_source_is_limited_over_all_accounts() -> None:
     fake = FakeTime()
     assert sent_at(limiter(fake, 2.0, None), fake, list("abcd")) == pytest.approx([0.0, 0.5, 1.0, 1.5])
 

@@ -231,7 +231,9 @@ def test_5_a_manual_marker_stops_retries_and_a_failure_does_not_take_it_away() -
 
 
 def test_5_every_terminal_failure_says_which_policy_ended_it() -> None:
-    assert {stop for stop in Stop if stop.terminal} == {Stop.MAX_ATTEMPTS, Stop.MAX_AGE, Stop.MANUAL}
+    assert {stop for stop in Stop if stop.terminal} == {
+        Stop.MAX_ATTEMPTS, Stop.MAX_AGE, Stop.MANUAL, Stop.PAST_HORIZON,
+    }  # fmt: skip
 
 
 def test_5_validators_ignore_terminality() -> None:

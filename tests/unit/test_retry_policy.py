@@ -158,7 +158,15 @@ def test_a_policy_that_would_never_wait_or_never_try_is_refused(field: str, valu
 
 
 def test_every_class_of_error_is_a_cause() -> None:
-    assert {Cause.of(each) for each in ErrorClass} == {Cause.TRANSIENT, Cause.PERMANENT, Cause.QUOTA}
+    assert {Cause.of(each) for each in ErrorClass} == {*Cause} - {Cause.REJECTED}
+
+
+def test_a_day_past_the_horizon_is_given_up_at_its_first_failure() -> None:
+    """R-CTL-5: no later try can get it, whatever the policy."""
+    decided = decide(replace(ONCE, cause=Cause.PAST_HORIZON), Retries(max_attempts=None), FAILED)
+    assert isinstance(decided, Stopped)
+    assert decided.stop is Stop.PAST_HORIZON
+    assert decided.stop.terminal
 
 
 @given(

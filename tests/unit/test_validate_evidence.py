@@ -68,6 +68,17 @@ def test_a_clean_run_passes_every_check_in_order() -> None:
     assert all(check.passed and not check.violations for check in found.values())
 
 
+@pytest.mark.parametrize(("lines", "remarked"), [(0, False), (9_999, False), (10_000, True), (30_000, True)])
+def test_whole_pages_of_rows_are_remarked_and_pass(lines: int, remarked: bool) -> None:
+    """A fetch that stopped after a page of 10,000 looks like any other: the evidence says so."""
+    check = checks(content(lines), allow_empty=True)[names.RECORD_COUNT]
+    assert check.passed
+    assert not check.violations
+    assert (check.detail is not None) is remarked
+    if remarked:
+        assert f"{lines:,} rows are whole pages of 10,000" in str(check.detail)
+
+
 @pytest.mark.parametrize(
     ("rule", "most"),
     [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from sealbook.book.checks import check_columns, check_raw, check_warehouse
+from sealbook.book.checks import check_columns, check_raw, check_rollback, check_warehouse
 from sealbook.book.reader import BookReader, Readable
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.keys import check_key
@@ -68,7 +68,7 @@ class Book(Readable):
         """What operators do about partitions: retry, reprocess, backfill, give up, pause, cancel."""
         from sealbook.control.operating import Operator
 
-        return Operator(self.settings, self.ledger, lambda: self.raw, self.check)
+        return Operator(self.settings, self.ledger, lambda: self.raw, self.check, self.horizons)
 
     @property
     def reader(self) -> BookReader:
@@ -101,6 +101,7 @@ class Book(Readable):
                 lambda: self.raw,
                 self.queries,
                 self._stage_spark,
+                horizons=self.horizons,
             ),
             Loader(
                 ledger.pointers,
@@ -142,7 +143,12 @@ class Book(Readable):
         return plan
 
     def plan_validate(
-        self, selection: Selection, which: Which | str = "new", *, dry_run: bool = False
+        self,
+        selection: Selection,
+        which: Which | str = "new",
+        *,
+        dry_run: bool = False,
+        irreplaceable: bool = False,
     ) -> ValidatePlan:
         """Plan to judge sealed runs of what is chosen; ConfigError if the raw store is not there."""
         from sealbook.validate.plan import Which
@@ -152,7 +158,9 @@ class Book(Readable):
         self.check(selection)
         self._check_columns(selection)
         check_raw(self.settings, lambda: self.raw)
-        plan = self.pipeline.validator.plan(selection, Which(which), dry_run=dry_run)
+        plan = self.pipeline.validator.plan(
+            selection, Which(which), dry_run=dry_run, irreplaceable=irreplaceable
+        )
         return plan.besides(self._held(selection))
 
     def plan_load(self, selection: Selection, *, rebuild: bool = False, full: bool = False) -> LoadPlan:
@@ -193,22 +201,36 @@ class Book(Readable):
         yield from self.pipeline.extract(plan, run_id or self.pipeline.open_run())
 
     def validate(
-        self, selection: Selection = EVERYTHING, *, which: Which | str = "new", dry_run: bool = False
+        self,
+        selection: Selection = EVERYTHING,
+        *,
+        which: Which | str = "new",
+        dry_run: bool = False,
+        irreplaceable: bool = False,
     ) -> ValidateOutcome:
-        """Judge sealed runs of the partitions that are chosen; `which`: new, accepted or rejected ones."""
+        """Judge sealed runs of the partitions that are chosen; `which`: new, accepted or rejected ones.
+
+        Verdicts that take the only copy of a day from consumers are withheld; `irreplaceable` confirms them.
+        """
         from sealbook.validate.results import ValidateOutcome
 
-        plan = self.plan_validate(selection, which, dry_run=dry_run)
+        plan = self.plan_validate(selection, which, dry_run=dry_run, irreplaceable=irreplaceable)
         outcome = ValidateOutcome(superseded=plan.superseded)
         for batch in self.pipeline.validate(plan):
             outcome.add(batch)
         return outcome
 
     def iter_validate(
-        self, selection: Selection = EVERYTHING, *, which: Which | str = "new", dry_run: bool = False
+        self,
+        selection: Selection = EVERYTHING,
+        *,
+        which: Which | str = "new",
+        dry_run: bool = False,
+        irreplaceable: bool = False,
     ) -> Generator[list[Result], None, None]:
         """Do the same, and yield results as they come."""
-        yield from self.pipeline.validate(self.plan_validate(selection, which, dry_run=dry_run))
+        plan = self.plan_validate(selection, which, dry_run=dry_run, irreplaceable=irreplaceable)
+        yield from self.pipeline.validate(plan)
 
     def load(
         self, selection: Selection = EVERYTHING, *, rebuild: bool = False, full: bool = False
@@ -279,7 +301,7 @@ class Book(Readable):
         return Loop(
             ledger,
             self.settings,
-            RoundOpener(ledger, self.settings, self.expectations),
+            RoundOpener(ledger, self.settings, partial(self.expectations, horizons=True)),
             Worker(
                 ledger,
                 stages or self.pipeline,
@@ -294,27 +316,38 @@ class Book(Readable):
         )
 
     def _check_stages(self, names: Iterable[str]) -> None:
-        from sealbook.extract.checking import check_sources
+        from sealbook.extract.checking import check_sources, log_remarks
         from sealbook.raw import RawStore
 
         sources = self.settings.sources
-        check_sources(sources, (Selection(source=name, queries=sources[name].queries) for name in names))
+        parts = (Selection(source=name, queries=sources[name].queries) for name in names)
+        log_remarks(check_sources(sources, parts))
         check_raw(self.settings, lambda: RawStore.open(self.settings.raw))
         self._check_columns(EVERYTHING)
         check_warehouse(self.settings, writing=True)
 
     def rollback(
-        self, key: PartitionKey, run_id: str, *, actor: str, reason: str, dry_run: bool = False
+        self,
+        key: PartitionKey,
+        run_id: str,
+        *,
+        actor: str,
+        reason: str,
+        dry_run: bool = False,
+        irreplaceable: bool = False,
     ) -> RolledBack:
         """Give authority to another run of a partition, which must be accepted and still sealed (R-STATE-9).
 
         It holds, consumers follow at once, and another rollback undoes it. A dry run says what would be done.
+        Irreplaceable if it is to an empty run of a day that the source does not give any more, and
+        `irreplaceable` does not confirm it.
         """
         check_key(key)
-        sealed = self.raw.runs(key)
-        done = self.ledger.rollbacks.rollback(
-            key, run_id, actor=actor, reason=reason, sealed=sealed, dry_run=dry_run
-        )
+        move, sealed = self.ledger.rollbacks.rollback, self.raw.runs(key)
+        roll = partial(move, key, run_id, actor=actor, reason=reason, sealed=sealed)
+        if not irreplaceable:
+            check_rollback(self.horizons(), self.ledger.state(key), lambda: roll(dry_run=True))
+        done = roll(dry_run=dry_run)
         if not dry_run:
             self.ledger.runs.end_runs([done.from_run_id])  # it may have waited to be loaded
             self.ledger.projector().catch_up()

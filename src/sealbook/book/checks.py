@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 from sealbook.config import Settings
 from sealbook.config.documents import error_in
-from sealbook.errors import ConfigError, Permanent, Unwritable
+from sealbook.errors import ConfigError, Irreplaceable, Permanent, Unwritable
+from sealbook.model.horizons import IRREPLACEABLE
+from sealbook.model.words import counted
 
 if TYPE_CHECKING:
     from sealbook.ledger.contracts import ContractReader
+    from sealbook.ledger.rollbacks import RolledBack
+    from sealbook.model import PartitionState
     from sealbook.model.contract import Query
+    from sealbook.model.horizons import Horizons
     from sealbook.model.selection import Selection
     from sealbook.raw import RawReader
 
@@ -39,6 +44,19 @@ def check_warehouse(settings: Settings, *, writing: bool) -> None:
 
     with naming(settings, "warehouse"):
         ArtifactStore.open(settings.warehouse).check(writing=writing)
+
+
+def check_rollback(horizons: Horizons, before: PartitionState, plan: Callable[[], RolledBack]) -> None:
+    """Refuse to roll a day back from rows to none that its source does not give any more."""
+    if not before.record_count or not horizons.is_past(before.key):
+        return
+    after = plan().state
+    if not after.record_count:
+        raise Irreplaceable(
+            f"{before.key} is {IRREPLACEABLE}, as {horizons.why(before.key.source)}:"
+            f" run {after.current_run_id} is empty, and would replace {counted(before.record_count, 'row')}",
+            remedy=f"If that is meant: --confirm {IRREPLACEABLE}.",
+        )
 
 
 @contextmanager

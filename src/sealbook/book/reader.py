@@ -16,10 +16,13 @@ from sealbook.errors import InvalidInput
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
+    from datetime import date
+
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from sealbook.book.snapshot import CoverageAsked, FrameAsked, PartitionsAsked, Snapshot, TableAsked
+    from sealbook.book.trying import TriedQuery
     from sealbook.ledger import LedgerReader
     from sealbook.model.alerts import Alert
     from sealbook.model.contract import Query
@@ -235,6 +238,26 @@ class Readable(StatusReads):
             query = queries.get((state.key.source, state.key.query_name))
             if query is not None and state.current_run_id is not None:
                 yield from try_contract(self.spark, self.raw, query, state.key, state.current_run_id)
+
+    def try_query(
+        self,
+        query: str | None,
+        customer_id: str,
+        day: date,
+        *,
+        source: str | None = None,
+        text: str | None = None,
+        rows: int = 10,
+    ) -> TriedQuery:
+        """Ask a source for a partition of a query, or of a `text` that is in no catalogue; seal nothing.
+
+        Returns the first rows, and a contract that up to 1,000 of them would hold. Needs neither a ledger nor
+        Spark.
+        """
+        from sealbook.book.trying import try_query
+
+        sources = self.settings.sources
+        return try_query(sources, query, customer_id, day, source=source, text=text, rows=rows)
 
     def _next_version(self, sealed: Iterable[SealedRun]) -> str:
         names = {(run.key.source, run.key.query_name) for run in sealed}

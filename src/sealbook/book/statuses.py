@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sealbook.clock import utc_now
 from sealbook.config import Settings
 from sealbook.model.selection import Selection
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sealbook.model.contract import Query
     from sealbook.model.expectations import Expectations
     from sealbook.model.explanation import Explanation
+    from sealbook.model.horizons import Horizons
     from sealbook.model.status_line import StatusCounts
     from sealbook.model.universe import Universe
 
@@ -51,12 +53,23 @@ class StatusReads(ABC):
 
         return universe_of(self.settings.sources, self._reads.statuses.first_known())
 
-    def expectations(self) -> Expectations:
-        """Return what partitions are held against now: the universe, the time, the contracts in force."""
-        from sealbook.model.expectations import Expectations
+    def expectations(self, *, horizons: bool = False) -> Expectations:
+        """Return what partitions are held against now: the universe, the time, the contracts in force.
 
-        reads = self._reads
-        return Expectations(self.universe(), reads.now(), reads.contracts.in_force(self.queries))
+        With `horizons` sources are asked how far back they go, which status does not need.
+        """
+        from sealbook.model.expectations import Expectations
+        from sealbook.model.horizons import NO_HORIZONS
+
+        reads, universe = self._reads, self.universe()
+        bounds = self.horizons() if horizons else NO_HORIZONS
+        return Expectations(universe, reads.now(), reads.contracts.in_force(self.queries), bounds)
+
+    def horizons(self) -> Horizons:
+        """Return how far back the configured sources still give their days."""
+        from sealbook.extract.horizons import horizons_of
+
+        return horizons_of(self.settings.sources.values(), utc_now().date())
 
     def status(self, selection: Selection = _EVERYTHING) -> pa.Table:
         """Return the status of every partition that is chosen as an Arrow table, missing ones included."""
@@ -94,4 +107,4 @@ class StatusReads(ABC):
 
         self.catch_up()
         archive = RunArchive(self.settings.retention.archive)
-        return explain(self._reads, archive, self.expectations(), key)
+        return explain(self._reads, archive, self.expectations(horizons=True), key)

@@ -31,6 +31,7 @@ MODULES = {
     "consumers": "sealbook.cli.consumers",
     "dbt": "sealbook.cli.dbt",
     "contract": "sealbook.cli.contract",
+    "source": "sealbook.cli.source",
     "raw": "sealbook.cli.raw",
     "state": "sealbook.cli.state",
     "backfill": "sealbook.cli.backfill",

@@ -67,7 +67,7 @@ def simulate(
     given = [transient, permanent, rejected]
     rates = None if given == [None] * 3 else Rates(*(part or 0.0 for part in given))
     scenario = scenario_of(
-        book.settings, book.ledger, book.expectations(), selection, days,
+        book.settings, book.ledger, book.expectations(horizons=True).fetchable, selection, days,
         rates=rates, at_once=at_once, seconds=seconds, seed=seed,
     )  # fmt: skip
     view = SimulationView.of(scenario, run_scenario(scenario, days))

@@ -51,6 +51,9 @@ def _findings(attempt: Attempt) -> Iterator[tuple[str, str, object]]:
     for check in attempt.checks:
         if not check.passed and check.severity is Severity.WARN:
             yield "warned", "yellow", finding(check)
+    for check in attempt.checks:
+        if check.passed and check.detail is not None and not check.violations:
+            yield "remark", "yellow", f"{check.name}: {check.detail}"
     passed = [finding(check) if check.violations else check.name for check in attempt.checks if check.passed]
     if passed:
         yield "passed", "green", ", ".join(passed)

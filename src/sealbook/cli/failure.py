@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from sealbook.errors import (
+    BadQuery,
     ConfigError,
     InvalidInput,
     SealbookError,
@@ -55,6 +56,7 @@ def report(error: SealbookError, invocation: Invocation) -> None:
             error=type(error).__name__,
             message=str(error),
             because=list(_causes(error)) or None,
+            excerpt=error.excerpt if isinstance(error, BadQuery) else None,
             remedy=error.remedy,
             to_go_on=to_go_on,
             trace=trace,
@@ -71,6 +73,8 @@ def _report_to_people(error: SealbookError, to_go_on: str | None, trace: str | N
     if trace is not None:
         sys.stderr.write(trace)
     message(Text.assemble(("Error: ", "bold red"), str(error)))
+    if isinstance(error, BadQuery) and error.excerpt is not None:
+        message(Text(error.excerpt))
     for cause in _causes(error):
         message(Text.assemble(("  because: ", "red"), cause))
     if error.remedy:

@@ -52,6 +52,8 @@ def approve(plan: ExtractPlan, sources: Mapping[str, SourceSettings], *, yes: bo
             f"Left out: {counted(plan.left_out, 'partition')} of days that the accounts do not have"
             " (first_day, last_day)"
         )
+    if plan.past_horizon:
+        message(f"Left out: {counted(plan.past_horizon, 'partition')} past the horizon of their source")
     say_held(plan.held)
     days = (last - first).days + 1
     if yes or (days <= MOST_DAYS and len(plan) <= MOST_PARTITIONS):

@@ -13,6 +13,7 @@ import typer
 from sealbook.cli.output import Format
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.horizons import IRREPLACEABLE
 from sealbook.views.choosing import parse_key
 
 T = TypeVar("T")
@@ -44,6 +45,13 @@ def user_name() -> str:
         raise InvalidInput("your user has no name", field="actor", remedy="Give --actor.") from None
 
 
+def is_confirmed(word: str | None) -> bool:
+    """Tell whether the word that confirms was given; no other is one."""
+    if word not in (None, IRREPLACEABLE):
+        raise InvalidInput.of("confirm", word, IRREPLACEABLE)
+    return word is not None
+
+
 KeyArgument = Annotated[
     PartitionKey,
     typer.Argument(metavar="KEY", help=f"A partition, as {KEY_FORM}.", parser=parsed_by(parse_key)),
@@ -70,5 +78,13 @@ FullOption = Annotated[
     typer.Option("--full", help="Compare all states and pointers, not only those noted as changed."),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")]
+ConfirmOption = Annotated[
+    str | None,
+    typer.Option(
+        "--confirm",
+        metavar=IRREPLACEABLE,
+        help=f"Say `{IRREPLACEABLE}`, to take even the only copy of a day from consumers.",
+    ),
+]
 LimitOption = Annotated[int | None, typer.Option(metavar="N", min=1, help="Show at most so many.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="For people, or for programs.")]

@@ -40,7 +40,7 @@ def print_verdict(verdict: ShownVerdict) -> None:
 
 
 def _is_silent(check: ShownCheck) -> bool:
-    return check.passed and not check.violations
+    return check.passed and not check.violations and check.detail is None
 
 
 def _line(shown: ShownLine) -> str:

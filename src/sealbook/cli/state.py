@@ -11,10 +11,12 @@ from sealbook.cli import acting, pausing, terminal
 from sealbook.cli.invocation import open_book
 from sealbook.cli.options import (
     ActorOption,
+    ConfirmOption,
     FormatOption,
     KeyArgument,
     LimitOption,
     ReasonOption,
+    is_confirmed,
     parsed_by,
     user_name,
 )
@@ -113,6 +115,7 @@ def rollback(
     reason: ReasonOption,
     actor: ActorOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    confirm: ConfirmOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Give authority to another run of a partition, one that was accepted and is still sealed.
@@ -121,7 +124,10 @@ def rollback(
     A mistaken one is undone by rolling to the other run. Consumers follow at once.
     """
     with open_book(ctx) as book:
-        done = book.rollback(key, to, actor=actor or user_name(), reason=reason, dry_run=dry_run)
+        done = book.rollback(
+            key, to, actor=actor or user_name(), reason=reason, dry_run=dry_run,
+            irreplaceable=is_confirmed(confirm),
+        )  # fmt: skip
     from sealbook.views.deeds import rolled_back
 
     deed = rolled_back(done, to, dry_run=dry_run)

@@ -11,7 +11,7 @@ import typer
 
 from sealbook.cli.failure import ExitCode
 from sealbook.cli.guards import say_held
-from sealbook.cli.options import FormatOption
+from sealbook.cli.options import ConfirmOption, FormatOption, is_confirmed
 from sealbook.cli.output import Format, show_json
 from sealbook.cli.selecting import selects
 from sealbook.errors import InvalidInput
@@ -50,18 +50,21 @@ def validate(
         typer.Option("--rejected", help="Judge what was rejected again, after its contract was corrected."),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Judge, and write nothing.")] = False,
+    confirm: ConfirmOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Judge sealed runs by the contracts of their queries, and record the verdicts.
 
     By default every run that has not been judged, unless a newer one of its partition is accepted.
+    What its source does not give any more is not demoted, or replaced by nothing, unless that is confirmed.
     A command that was stopped can be repeated.
     """
     from sealbook.cli.verdict_text import Telling
     from sealbook.validate.results import ValidateOutcome
 
     del ctx
-    plan = book.plan_validate(selection, _which(revalidate=revalidate, rejected=rejected), dry_run=dry_run)
+    which = _which(revalidate=revalidate, rejected=rejected)
+    plan = book.plan_validate(selection, which, dry_run=dry_run, irreplaceable=is_confirmed(confirm))
     say_held(plan.held)
     outcome = ValidateOutcome(superseded=plan.superseded)
     results = _judged(book, plan, outcome)

@@ -79,8 +79,15 @@ def read_document(file: Path) -> tuple[Any, Place]:
         raise ConfigError(f"{_shown(file)}: not valid YAML: {error}") from None
 
 
-def error_in(file: Path, path: tuple[Step, ...], problem: str, *, remedy: str | None = None) -> ConfigError:
-    """Return the error that says what is wrong with a field of a file, and in which line of it that is."""
+def error_in(
+    file: Path | None, path: tuple[Step, ...], problem: str, *, remedy: str | None = None
+) -> ConfigError:
+    """Return the error that says what is wrong with a field of a file, and in which line of it that is.
+
+    What was read from no file has no line.
+    """
+    if file is None:
+        return ConfigError(problem, remedy=remedy)
     _, top = read_document(file)
     return top.below(path).error(problem, remedy=remedy)
 

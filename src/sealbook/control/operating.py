@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
 from sealbook.config import Settings
 from sealbook.control.backfills import Backfill, find_backfill, list_backfills
@@ -16,6 +16,7 @@ from sealbook.errors import InvalidInput
 from sealbook.ledger import Ledger
 from sealbook.ledger.schedule.pauses import Scope
 from sealbook.model import PartitionKey, RunId, Status
+from sealbook.model.horizons import NO_HORIZONS, Horizons
 from sealbook.model.plans import Plan, PlanItem, PlanKind, PlanRequest
 from sealbook.model.ranges import DAY_BY_DAY
 from sealbook.model.selection import Selection
@@ -35,11 +36,13 @@ class Operator:
         ledger: Ledger,
         raw: Callable[[], RawReader],
         check: Callable[[Selection], None],
+        horizons: Callable[[], Horizons] = lambda: NO_HORIZONS,
     ) -> None:
         self._settings = settings
         self._ledger = ledger
         self._raw = raw
         self._check = check
+        self._horizons = horizons
 
     def retry(self, selection: Selection, *, actor: str, reason: str) -> Preview:
         """Have failed partitions judged again; each must still have a sealed run (R-CTL-8)."""
@@ -52,7 +55,8 @@ class Operator:
     def reprocess(self, selection: Selection, *, actor: str, reason: str) -> Preview:
         """Have another run fetched of partitions that were judged; what is published stays meanwhile."""
         self._check(selection)
-        return self._preview(PlanRequest(PlanKind.REPROCESS, selection), actor, reason)
+        past = () if selection.is_everything else tuple(self._past_horizon(selection))
+        return self._preview(PlanRequest(PlanKind.REPROCESS, selection, without=past), actor, reason)
 
     def backfill(
         self, selection: Selection, *, actor: str, reason: str, name: str | None = None, force: bool = False
@@ -61,7 +65,7 @@ class Operator:
         wanted = self._wanted(selection)
         request = PlanRequest(PlanKind.BACKFILL, selection, wanted.spans, force)
         preview = self._preview(request, actor, reason, name)
-        return replace(preview, not_over=wanted.not_over)
+        return replace(preview, not_over=wanted.not_over, past_horizon=wanted.past_horizon)
 
     def mark(self, selection: Selection, *, actor: str, reason: str) -> Preview:
         """Give up what is open or has failed: it is terminal until it is cleared (R-CTL-5)."""
@@ -146,12 +150,26 @@ class Operator:
             return
         done = {item.key for item in items}
         named = [key for key in request.selection.keys if key not in done]
+        horizons = self._horizons() if request.kind is PlanKind.REPROCESS else NO_HORIZONS
         for key in dict.fromkeys((*named, *request.without)):
-            yield why_not(self._ledger.reader, self._raw, request.kind, key)
+            if horizons.is_past(key):
+                yield Refusal(
+                    key, horizons.why(key.source), "What is sealed of it is the only copy: keep it."
+                )
+            else:
+                yield why_not(self._ledger.reader, self._raw, request.kind, key)
 
     def _failed(self, selection: Selection) -> Iterator[PartitionKey]:
         chosen = replace(selection, statuses=(Status.FAILED,))
         return (state.key for state in self._ledger.reader.states(chosen))
+
+    def _past_horizon(self, selection: Selection) -> Iterator[PartitionKey]:
+        """Yield what was judged, is chosen, and cannot be fetched any more."""
+        horizons = self._horizons()
+        chosen = _before(selection, max(horizons.first_days.values(), default=date.min))
+        if chosen is not None:
+            states = self._ledger.reader.states(chosen)
+            yield from (state.key for state in states if horizons.is_past(state.key))
 
     def _without_runs(self, keys: Iterable[PartitionKey]) -> set[PartitionKey]:
         """Return the partitions that have no sealed run."""
@@ -159,7 +177,17 @@ class Operator:
         return chosen - {each.key for each in self._raw().sealed(Selection(keys=chosen))}
 
     def _wanted(self, selection: Selection) -> Wanted:
-        return spans_of(self._settings.sources, selection, self._ledger.reader.now())
+        return spans_of(self._settings.sources, selection, self._ledger.reader.now(), self._horizons())
 
     def _now(self, plan: Plan) -> Backfill:
         return Backfill(plan, self._ledger.reader.schedule.progress(plan.id))
+
+
+def _before(selection: Selection, day: date) -> Selection | None:
+    """Choose only earlier days, where partitions are not named; None if there are none."""
+    if selection.keys:
+        return selection
+    if day <= (selection.since or date.min):
+        return None
+    last = day - timedelta(days=1)
+    return replace(selection, until=min(last, selection.until or last))

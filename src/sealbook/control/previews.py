@@ -24,6 +24,8 @@ class Preview:
     left_out: Mapping[LeftOut, int] = field(default_factory=dict)
     not_over: int = 0
     """Days that a backfill was asked for and that are not over yet."""
+    past_horizon: int = 0
+    """Days that it was asked for and that their source does not give any more."""
     estimate: Estimate | None = None
 
 

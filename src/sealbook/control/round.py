@@ -59,7 +59,7 @@ class RoundOpener:
         expectations = self.expectations()
         reopened = self._reopen(expectations)
         opened = self.ledger.rounds.open_due(
-            expectations,
+            expectations.fetchable,
             selection,
             fresh_for=self.settings.control.fresh_for,
             catch_up=self.ledger.projector().catch_up,

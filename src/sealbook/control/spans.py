@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import product
 from typing import NamedTuple
 
 from sealbook.config import SourceSettings, configured
-from sealbook.errors import ConfigError, InvalidInput
+from sealbook.errors import ConfigError, InvalidInput, PastHorizon
 from sealbook.model.freshness import last_ended
+from sealbook.model.horizons import Horizons
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Span
 
 
 class Wanted(NamedTuple):
-    """Spans of days that accounts have and that are over, and how many days are not over yet."""
+    """Spans of days that can be fetched, how many are not over yet, and how many are past the horizon."""
 
     spans: tuple[Span, ...]
     not_over: int
+    past_horizon: int
 
 
-def spans_of(sources: Mapping[str, SourceSettings], selection: Selection, now: datetime) -> Wanted:
-    """Return what is chosen; ConfigError for what is not configured, or has no such day."""
+def spans_of(
+    sources: Mapping[str, SourceSettings], selection: Selection, now: datetime, horizons: Horizons
+) -> Wanted:
+    """Return what is chosen; ConfigError for what is not configured, or has no such day.
+
+    A key that is past the horizon of its source is refused.
+    """
+    for key in selection.keys:
+        if horizons.is_past(key):
+            raise PastHorizon(f"{key}: {horizons.why(key.source)}", remedy="Choose later days.")
     if selection.is_everything or (not selection.keys and None in (selection.since, selection.until)):
         raise InvalidInput(
             "there is no telling which days to backfill",
@@ -37,7 +47,17 @@ def spans_of(sources: Mapping[str, SourceSettings], selection: Selection, now: d
             remedy="Choose other days, or correct first_day and last_day in the settings.",
         )
     over = [days for span in had if (days := _over(sources, span, now)) is not None]
-    return Wanted(tuple(over), sum(span.days for span in had) - sum(span.days for span in over))
+    given = [days for span in over if (days := _given(horizons, span)) is not None]
+    return Wanted(tuple(given), _days(had) - _days(over), _days(over) - _days(given))
+
+
+def _days(spans: Iterable[Span]) -> int:
+    return sum(span.days for span in spans)
+
+
+def _given(horizons: Horizons, span: Span) -> Span | None:
+    first = max(span.first, horizons.first_days.get(span.source, span.first))
+    return None if span.last < first else span._replace(first=first)
 
 
 def _asked(part: Selection) -> Iterator[Span]:

@@ -52,7 +52,8 @@ class Tally:
                 (self.left if ending is Ending.LEFT else self.fetched).add(key)
                 return _WORDS.get(ending, ending.value)
             case NotJudged(reason=reason):
-                cause = Cause.PERMANENT if result.is_misconfigured else Cause.TRANSIENT
+                for_good = result.is_misconfigured or result.is_irreplaceable
+                cause = Cause.PERMANENT if for_good else Cause.TRANSIENT
                 self.undone[key] = Undone(cause, reason, fetch=result.is_gone)
                 return "lost" if reason == LOST else "not_judged"
             case Loaded(ending=ending, reason=reason):

@@ -2,41 +2,61 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 
+from sealbook.clock import utc_now
 from sealbook.config import SourceSettings
 from sealbook.config.documents import Step, error_in
 from sealbook.errors import ConfigError, SealbookError, Transient, first_line
 from sealbook.extract.ranges import NotRanged, Ranges
 from sealbook.extract.retry import RetryPolicy, with_retries
-from sealbook.extract.source import BadOption, Checkable, Examinable, Remark, UnknownSource, load_source
+from sealbook.extract.source import (
+    BadOption,
+    Checkable,
+    Examinable,
+    Forewarning,
+    Remark,
+    UnknownSource,
+    load_source,
+)
 from sealbook.model.selection import Selection
 
+_LOG = logging.getLogger(__name__)
 _RETRY = RetryPolicy(tries=3, base_seconds=0.5, cap_seconds=2.0)
 """Rides out a server that grants access and hiccups, and still answers a person within seconds."""
 
 
-def check_sources(sources: Mapping[str, SourceSettings], parts: Iterable[Selection]) -> None:
-    """Refuse to begin with a source that does not exist or could fetch nothing: a ConfigError, said once."""
+def check_sources(sources: Mapping[str, SourceSettings], parts: Iterable[Selection]) -> list[Remark]:
+    """Refuse to begin with a source that does not exist or could fetch nothing: a ConfigError, said once.
+
+    Returns what they warn of, for `log_remarks`.
+    """
     wanted: dict[str, set[str]] = {}
     for part in parts:
         for key in part.keys:
             wanted.setdefault(key.source, set()).add(key.query_name)
         for name in part.source or ():
             wanted.setdefault(name, set()).update(part.queries or ())
-    for name, queries in wanted.items():
-        _check(sources[name], queries)
+    return [remark for name, queries in wanted.items() for remark in _check(sources[name], queries)]
 
 
-def _check(settings: SourceSettings, wanted: set[str]) -> None:
+def log_remarks(remarks: Iterable[Remark]) -> None:
+    """Say in the log what sources warn of: once for a run or a loop, when it begins."""
+    for remark in remarks:
+        _LOG.log(remark.urgency, " ".join(filter(None, (f"{remark.text}.", remark.remedy))))
+
+
+def _check(settings: SourceSettings, wanted: set[str]) -> list[Remark]:
     with _located(settings):
         source = load_source(settings.type, settings.options)
         Ranges(settings, source)
+        queries = [query for name, query in settings.queries.items() if name in wanted]
         if isinstance(source, Checkable):
-            queries = [query for name, query in settings.queries.items() if name in wanted]
             with_retries(lambda: source.check(queries), _RETRY)
+        return [*source.forewarn(queries, utc_now().date())] if isinstance(source, Forewarning) else []
 
 
 def examine_source(settings: SourceSettings, today: date) -> list[Remark]:
@@ -59,7 +79,7 @@ def _located(settings: SourceSettings) -> Iterator[None]:
     except Exception as error:  # a source is foreign code: whatever it raises, the user hears of it
         remedy = error.remedy if isinstance(error, SealbookError) else None
         path = _path(settings, error)
-        if path is None or settings.file is None:
+        if path is None:
             raise ConfigError(f"source {settings.name}: {_said(error)}", remedy=remedy) from error
         raise error_in(settings.file, path, _said(error), remedy=remedy) from error
 

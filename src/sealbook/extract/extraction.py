@@ -8,11 +8,13 @@ from contextlib import closing
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from sealbook.clock import utc_now
 from sealbook.config import SourceSettings
 from sealbook.errors import SealbookError
 from sealbook.extract.allowance import ALONE, NO_ALLOWANCES, Allowance
-from sealbook.extract.checking import check_sources
+from sealbook.extract.checking import check_sources, log_remarks
 from sealbook.extract.extractor import Extractor
+from sealbook.extract.horizons import horizons_of
 from sealbook.extract.plan import ExtractPlan, plan_extraction
 from sealbook.extract.ranges import Ranges
 from sealbook.extract.results import Ending, Extracted
@@ -40,11 +42,11 @@ class Extraction:
     def plan(self, selection: Selection) -> ExtractPlan:
         """Plan to fetch every partition that is configured and chosen.
 
-        ConfigError if a source of them could fetch nothing.
+        ConfigError if a source of them could fetch nothing; PastHorizon if none gives what is chosen.
         """
         plan = plan_extraction(self._sources, selection)
-        check_sources(self._sources, plan.parts)
-        return plan
+        log_remarks(check_sources(self._sources, plan.parts))
+        return plan.within(horizons_of((self._sources[name] for name in plan.sources), utc_now().date()))
 
     def begin(self) -> None:
         """Start what fetching needs."""

@@ -12,7 +12,15 @@ from threading import Semaphore
 
 from sealbook.clock import utc_now
 from sealbook.config import Limits
-from sealbook.errors import AlreadySealed, ConfigError, Forbidden, QuotaExceeded, Transient, Unwritable
+from sealbook.errors import (
+    AlreadySealed,
+    ConfigError,
+    Forbidden,
+    PastHorizon,
+    QuotaExceeded,
+    Transient,
+    Unwritable,
+)
 from sealbook.extract.allowance import ALONE, Allowance, TimeIsUp
 from sealbook.extract.by_day import by_day
 from sealbook.extract.limits import RequestLimiter
@@ -21,9 +29,10 @@ from sealbook.extract.range_results import RangeResults
 from sealbook.extract.ranges import NotRanged, Range
 from sealbook.extract.results import Ending, Extracted
 from sealbook.extract.retry import RetryPolicy, with_retries
-from sealbook.extract.source import Ranged, Source, load_source
+from sealbook.extract.source import Bounded, Ranged, Source, load_source
 from sealbook.model import RunId
 from sealbook.model.contract import Query
+from sealbook.model.horizons import Horizons
 from sealbook.raw import Payload, RawStore, Row
 from sealbook.spark.tasks import attempt_number
 from sealbook.storage.ahead import IN_FLIGHT, ahead
@@ -74,8 +83,12 @@ class Extractor:
         if len(left) > 1 and self._splits(error):
             self._extract(left[: len(left) // 2], results)
             self._extract(left[len(left) // 2 :], results)
-        else:
-            results.fail(left, error)
+            return
+        if len(left) > 1 and isinstance(error, PastHorizon):
+            # Of the oldest it is known. The others may only not be asked for together with it.
+            results.fail(left[:1], error)
+            error = Transient(f"{left[1]} …: asked for together with a day past the horizon")
+        results.fail(left, error, each=isinstance(error, _OF_EVERY_DAY))
 
     def _splits(self, error: Exception) -> bool:
         """Say whether fewer days may be asked for after an error: one that may be a single day's."""
@@ -88,6 +101,7 @@ class Extractor:
         try:
             if self._asks:
                 self._skip_sealed(days, results)
+            self._fail_past_horizon(days, results)
             if results.left(days):
                 self.allowance.check_first(attempt_number())
                 retry = replace(self.retry, tries=1) if self.allowance.once else self.retry
@@ -100,6 +114,15 @@ class Extractor:
         for key in days:
             if self._store.is_sealed(key, self.run_id):
                 results.seal(key, Ending.SKIPPED, self._store.metadata(key, self.run_id))
+
+    def _fail_past_horizon(self, days: Range, results: RangeResults) -> None:
+        """Ask for no day that the source does not give any more; the others of the range are."""
+        if self._first_day is None:
+            return
+        horizons = Horizons({days[0].source: self._first_day})
+        for key in results.left(days):
+            if horizons.is_past(key):
+                results.fail((key,), PastHorizon(f"{key}: not asked for, as {horizons.why(key.source)}"))
 
     def _try(self, days: Range, results: RangeResults) -> None:
         """Make one whole try: a stream that broke cannot go on, so nothing smaller can be repeated.
@@ -169,6 +192,11 @@ class Extractor:
     @cached_property
     def _source(self) -> Source:
         return load_source(self.source_type, self.options)
+
+    @cached_property
+    def _first_day(self) -> date | None:
+        """The first day that the source still gives, if there is one."""
+        return self._source.horizon(utc_now().date()) if isinstance(self._source, Bounded) else None
 
     @cached_property
     def _store(self) -> RawStore:

@@ -1,4 +1,4 @@
-"""Limits of requests per second, by account and by developer token."""
+"""Limits of requests per second, by account and by source."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TokenBucket:
 
 
 class RequestLimiter:
-    """Holds each request back until both its account and the developer token may send one.
+    """Holds each request back until both its account and its source may send one.
 
     The limits are meant for all processes together: each of `processes` gets an equal part of them.
     None is no limit. Safe to share between threads; share one in each process.
@@ -62,7 +62,7 @@ class RequestLimiter:
         self._clock = clock
         self._sleep = sleep
         self._lock = threading.Lock()
-        self._token_bucket = self._bucket(self._per_second)
+        self._source_bucket = self._bucket(self._per_second)
         self._customer_buckets: dict[str, TokenBucket] = {}
 
     def acquire(self, customer_id: str) -> None:
@@ -79,7 +79,7 @@ class RequestLimiter:
         with self._lock:
             now = self._clock()
             buckets = [
-                bucket for bucket in (self._token_bucket, self._customer_bucket(customer_id)) if bucket
+                bucket for bucket in (self._source_bucket, self._customer_bucket(customer_id)) if bucket
             ]
             wait = max((bucket.wait(now) for bucket in buckets), default=0.0)
             if wait == 0.0:

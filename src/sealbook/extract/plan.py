@@ -11,11 +11,12 @@ from itertools import product
 from typing import NamedTuple
 
 from sealbook.config import SourceSettings, configured
-from sealbook.errors import ConfigError, Conflict, InvalidInput
+from sealbook.errors import ConfigError, Conflict, InvalidInput, PastHorizon
 from sealbook.extract.ranges import Range, Ranges
 from sealbook.model import PartitionKey
 from sealbook.model.claims import Lease
 from sealbook.model.freshness import today
+from sealbook.model.horizons import Horizons
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Days
 from sealbook.model.words import counted
@@ -34,12 +35,14 @@ class ExtractPlan:
     """What a run sets out to fetch: selections of each source, said in full.
 
     `left_out` counts partitions that were chosen by a span of days, and that their accounts do not have.
-    `held` are those that others are working on, and that are left to them.
+    `past_horizon` counts those whose source does not give them any more. `held` are those that others are
+    working on, and that are left to them.
     """
 
     parts: tuple[Selection, ...]
     left_out: int = 0
     held: tuple[Lease, ...] = ()
+    past_horizon: int = 0
 
     @classmethod
     def of_ranges(cls, ranges: Iterable[Sequence[PartitionKey]]) -> ExtractPlan:
@@ -75,6 +78,12 @@ class ExtractPlan:
             )
         ]
 
+    @property
+    def sources(self) -> set[str]:
+        """The sources that are asked."""
+        named = {key.source for part in self.parts for key in part.keys}
+        return named.union(*(part.source or () for part in self.parts))
+
     def __len__(self) -> int:
         return sum(part.count() for part in self.parts)
 
@@ -83,6 +92,22 @@ class ExtractPlan:
         """The first and the last day."""
         firsts, lasts = zip(*(part.span() for part in self.parts), strict=True)
         return min(firsts), max(lasts)
+
+    def within(self, horizons: Horizons) -> ExtractPlan:
+        """Return the plan without days that their sources do not give any more.
+
+        PastHorizon if one of them was named, or nothing else was chosen.
+        """
+        for key in (key for part in self.parts for key in part.keys):
+            if horizons.is_past(key):
+                raise PastHorizon(f"{key}: {horizons.why(key.source)}", remedy=_PAST_REMEDY)
+        parts = tuple(cut for part in self.parts if (cut := _given(part, horizons)) is not None)
+        if not parts:
+            sources = sorted({name for part in self.parts for name in part.source or ()})
+            said = "; ".join(map(horizons.why, sources))
+            raise PastHorizon(f"all that is chosen is too long ago: {said}", remedy=_PAST_REMEDY)
+        past = len(self) - sum(part.count() for part in parts)
+        return replace(self, parts=parts, past_horizon=past)
 
     def besides(self, leases: Sequence[Lease]) -> ExtractPlan:
         """Return the plan without what others are working on (R-CTL-4); Conflict if that leaves nothing."""
@@ -151,6 +176,7 @@ def plan_extraction(sources: Mapping[str, SourceSettings], selection: Selection)
     return ExtractPlan(parts, left_out)
 
 
+_PAST_REMEDY = "Choose later days. What is sealed of older ones stays, and can be judged and loaded."
 _REMEDY = "Choose other days, or correct first_day and last_day in the settings."
 
 
@@ -164,6 +190,15 @@ def _had(sources: Mapping[str, SourceSettings], chosen: Selection) -> Iterator[S
             spans[days].append(customer_id)
     for (first, last), customers in spans.items():
         yield replace(chosen, customers=tuple(customers), since=first, until=last)
+
+
+def _given(part: Selection, horizons: Horizons) -> Selection | None:
+    """Return what of a selection that is said in full its source still gives."""
+    if part.keys:
+        return part
+    (source,), since, until = part.source or (), *part.span()
+    first = horizons.first_days.get(source, since)
+    return None if until < first else replace(part, since=max(since, first))
 
 
 def _besides(part: Selection, taken: Collection[PartitionKey]) -> Iterator[Selection]:

@@ -32,8 +32,11 @@ class RangeResults:
         """Note that a day is sealed, now or before."""
         self._end(Extracted(key, self._run_id, ending, time.monotonic() - self._started, seal))
 
-    def fail(self, days: Range, error: Exception) -> None:
-        """Note why days failed together, or that time was up before they were asked for."""
+    def fail(self, days: Range, error: Exception, *, each: bool = False) -> None:
+        """Note why days failed together, or that time was up before they were asked for.
+
+        An error is of `each` of them if one that had been asked for alone would have ended with it, too.
+        """
         left = isinstance(error, TimeIsUp)
         together = [key for key in days if key not in self._ended]
         for key in together:
@@ -47,7 +50,7 @@ class RangeResults:
                     error_message=None if left else str(error) or type(error).__name__,
                     retry_after=error.retry_after if isinstance(error, Transient) else None,
                     quota_scope=error.scope if isinstance(error, QuotaExceeded) else None,
-                    days=1 if left else len(together),
+                    days=1 if left or each else len(together),
                 )
             )
 

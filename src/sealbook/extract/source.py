@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from enum import IntEnum
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -20,13 +22,16 @@ from sealbook.raw import Row
 
 __all__ = [
     "BadOption",
+    "Bounded",
     "Checkable",
     "Examinable",
+    "Forewarning",
     "Ranged",
     "Remark",
     "Row",
     "Source",
     "UnknownSource",
+    "Urgency",
     "load_source",
     "option_value",
     "read_options",
@@ -85,11 +90,38 @@ class Ranged(Protocol):
         ...
 
 
+class Urgency(IntEnum):
+    """How soon something has to be done: the level at which the log says it."""
+
+    SOON = logging.WARNING
+    NEXT = logging.ERROR
+    NOW = logging.CRITICAL
+
+
 class Remark(NamedTuple):
     """What a source says of itself; `remedy` says what to do, unless all is in order."""
 
     text: str
     remedy: str | None = None
+    urgency: Urgency = Urgency.SOON
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A source that gives its days for some time only. Older ones are not asked for."""
+
+    def horizon(self, today: date) -> date | None:
+        """Return the first day that it still gives; None if it gives all. It asks nobody."""
+        ...
+
+
+@runtime_checkable
+class Forewarning(Protocol):
+    """A source that knows of something that will stop it: a run or loop says so when it begins."""
+
+    def forewarn(self, queries: Sequence[Query], today: date) -> Sequence[Remark]:
+        """Say what will stop these queries, from what is known without asking anybody."""
+        ...
 
 
 @runtime_checkable

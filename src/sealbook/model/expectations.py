@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from sealbook.model.freshness import Deadline, Freshness, day_end
+from sealbook.model.horizons import NO_HORIZONS, Horizons
 from sealbook.model.keys import PartitionKey
 from sealbook.model.selection import Keyed
 from sealbook.model.staleness import CodeInForce, StaleReason, stale_reasons
@@ -27,6 +28,12 @@ class Expectations:
     universe: Universe
     now: datetime
     in_force: Mapping[AssetName, CodeInForce] = field(default_factory=lambda: MappingProxyType({}))
+    horizons: Horizons = NO_HORIZONS
+
+    @property
+    def fetchable(self) -> Expectations:
+        """The same without the days that their sources do not give any more."""
+        return replace(self, universe=self.universe.since(self.horizons.first_days))
 
     def code(self, key: Keyed) -> CodeInForce | None:
         """Return the contract in force for a partition's query."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sealbook.errors import QuotaExceeded, Transient
+from sealbook.errors import PastHorizon, QuotaExceeded, Transient
 from sealbook.model.keys import RunId
 
 if TYPE_CHECKING:
@@ -21,12 +21,16 @@ class ErrorClass(StrEnum):
     TRANSIENT = "transient"
     QUOTA = "quota"
     PERMANENT = "permanent"
+    PAST_HORIZON = "past_horizon"
+    """Nothing helps: the source does not give the day any more."""
 
     @classmethod
     def of(cls, error: Exception) -> ErrorClass:
         """Class an error by its type, never by its text."""
         if isinstance(error, QuotaExceeded):
             return cls.QUOTA
+        if isinstance(error, PastHorizon):
+            return cls.PAST_HORIZON
         return cls.TRANSIENT if isinstance(error, Transient) else cls.PERMANENT
 
 
@@ -41,8 +45,9 @@ class AttemptCounts:
 
     @property
     def total(self) -> int:
-        """Every attempt; what a quota forbade was none (R-CTL-7)."""
-        return self.accepted + self.rejected + self.failed.total() - self.failed[ErrorClass.QUOTA]
+        """Every attempt at what could be had; what a quota forbade was none (R-CTL-7)."""
+        none = self.failed[ErrorClass.QUOTA] + self.failed[ErrorClass.PAST_HORIZON]
+        return self.accepted + self.rejected + self.failed.total() - none
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ class Cause(StrEnum):
     """What an operator or the configuration says: a disabled account, a bad query."""
     QUOTA = "quota"
     """Nothing about the partition: its account or source has to wait, and no attempt is counted."""
+    PAST_HORIZON = "past_horizon"
+    """Nothing can: the source does not give its day any more."""
 
     @classmethod
     def of(cls, error_class: ErrorClass) -> Cause:
@@ -42,6 +44,7 @@ class Stop(StrEnum):
     MAX_AGE = "max_age"
     MANUAL = "manual"
     PERMANENT = "permanent"
+    PAST_HORIZON = "past_horizon"
 
     @property
     def terminal(self) -> bool:
@@ -165,6 +168,8 @@ def decide(failing: Failing | None, retries: Retries, now: datetime) -> Decision
     # Of several days that failed together nobody knows which is to blame: each is tried in smaller company.
     if failing.cause is Cause.PERMANENT and failing.days == 1:
         return Stopped(Stop.PERMANENT, "it fails until an operator or the configuration changes something")
+    if failing.cause is Cause.PAST_HORIZON:
+        return Stopped(Stop.PAST_HORIZON, "its source does not give its day any more")
     until = _ready_at(failing, retries)
     if failing.cause is Cause.QUOTA:
         return _from(until, now, "its quota is used up, which counts as no attempt")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
@@ -39,6 +39,17 @@ class Account:
     def within(self, since: date, until: date) -> Days | None:
         """Return which days of a span the account has."""
         return _overlap((since, until), self.first_day, self.last_day)
+
+
+def _later(accounts: Iterable[Account], first: date) -> dict[str, Account]:
+    """Return the accounts that have days from a first one on, with no earlier ones."""
+    return {
+        each.customer_id: each
+        if each.first_day is None or each.first_day >= first
+        else replace(each, first_day=first)
+        for each in accounts
+        if each.last_day is None or each.last_day >= first
+    }
 
 
 class AssetName(NamedTuple):
@@ -111,6 +122,19 @@ class Universe:
     accounts: Mapping[str, Mapping[str, Account]]
     """By source, then by customer."""
     first_known: Mapping[AssetName, date] = field(default_factory=dict)
+
+    def since(self, first_days: Mapping[str, date]) -> Universe:
+        """Return what there should be of days from the first one of each source on; all, of other sources."""
+        if not first_days:
+            return self
+        known = {
+            asset: max(day, first_days.get(asset.source, day)) for asset, day in self.first_known.items()
+        }
+        accounts = {
+            source: _later(several.values(), first_days[source]) if source in first_days else several
+            for source, several in self.accounts.items()
+        }
+        return replace(self, accounts=accounts, first_known=known)
 
     def days(self, asset: AssetName, account: Account) -> Days | None:
         """Return which days an account has of a query, due or not."""

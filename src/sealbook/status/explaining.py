@@ -11,6 +11,7 @@ from sealbook.model import PartitionKey, RunEvent, Status
 from sealbook.model.expectations import Expectations
 from sealbook.model.explanation import Explanation, Following, History, Problem, Reading, Standing, Way
 from sealbook.model.freshness import day_end
+from sealbook.model.horizons import IRREPLACEABLE
 from sealbook.model.keys import check_key
 from sealbook.model.outlook import Outlook
 from sealbook.model.partition_events import PartitionFact, read_fact
@@ -152,6 +153,10 @@ def _following(known: Known, expectations: Expectations, outlook: Outlook | None
         return Following(outlook.sentence, outlook.next_run_at, outlook.ways)
     if known.state.status is Status.SUCCESS and line.availability is not Availability.PUBLISHED:
         return Following(f"{_ROUND} its loading: run {known.state.current_run_id} is accepted.")
+    if (line.expected or line.attempted) and expectations.horizons.is_past(known.key):
+        only = f" What is sealed of it is {IRREPLACEABLE}." if line.attempted else ""
+        why = expectations.horizons.why(known.key.source)
+        return Following(f"Nothing: it is past the horizon, as {why}.{only}")
     if not line.expected and line.attempted:
         return Following(f"Nothing: it is not expected any more, as {_why_not(known.key, expectations)}.")
     if not line.expected or (not line.due and not line.attempted):

@@ -183,6 +183,8 @@ def _why_stopped(work: Work, stop: Stop) -> str:
             return f"it fails until an operator or the configuration changes something{said}"
         case Stop.MAX_AGE:
             return "its day is older than max_age"
+        case Stop.PAST_HORIZON:
+            return "its source does not give its day any more: it is past the horizon"
     return f"{counted(work.tries, 'failure')} in a row, which is max_attempts"
 
 

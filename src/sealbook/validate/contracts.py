@@ -15,7 +15,7 @@ from sealbook.validate.names import CHECKS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CHECKS_VERSION = "2"
+CHECKS_VERSION = "3"
 """Raised whenever a check of ours changes what it finds."""
 
 

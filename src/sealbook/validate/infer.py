@@ -36,11 +36,11 @@ class Proposal:
 
 @dataclass
 class _Sample:
-    """Some lines of a run."""
+    """Some rows of a partition, and how many it has, if that is known."""
 
     key: PartitionKey
-    record_count: int
     rows: list[dict[str, object]]
+    record_count: int | None
 
 
 def infer_contract(
@@ -61,9 +61,30 @@ def infer_contract(
             field="selection",
             remedy="Choose one by --query-name.",
         )
-    [(source, query_name)] = queries
     notes: list[str] = []
-    samples = [_sample(raw, run, notes) for run in chosen]
+    samples = []
+    for run in chosen:
+        sealed_run = raw.read(run.key, run.run_id)
+        rows = _rows(sealed_run.lines(), f"{run.key} run {run.run_id}", notes)
+        samples.append(_Sample(run.key, rows, sealed_run.metadata.record_count))
+    return _propose(samples, schema_version, notes, counted(len(samples), "run"))
+
+
+def infer_from_answer(
+    key: PartitionKey, lines: Iterable[bytes], schema_version: str, *, is_whole: bool
+) -> Proposal:
+    """Propose a contract from the lines of an answer that is not sealed; of its first ones, if not whole.
+
+    InvalidInput if they have no columns.
+    """
+    notes: list[str] = []
+    rows = _rows(lines, str(key), notes)
+    sample = _Sample(key, rows, len(rows) if is_whole else None)
+    return _propose([sample], schema_version, notes, "what the source answered for one partition")
+
+
+def _propose(samples: Sequence[_Sample], schema_version: str, notes: list[str], seen: str) -> Proposal:
+    source, query_name = samples[0].key.source, samples[0].key.query_name
     shapes, rows = _shapes(samples)
     unfit = [name for name in shapes if not _is_column(name)]
     if unfit:
@@ -89,10 +110,9 @@ def infer_contract(
         primary_key=_primary_key([each for each in columns if each.name != date_column], samples),
         date_column=date_column,
         allow_empty=any(sample.record_count == 0 for sample in samples),
-        row_count=_row_count([sample.record_count for sample in samples]),
+        row_count=_row_count([each.record_count for each in samples if each.record_count is not None]),
     )
-    seen = f"{counted(rows, 'row')} of {counted(len(samples), 'run')}"
-    notes.insert(0, f"Proposed from {seen} of {source}/{query_name}.")
+    notes.insert(0, f"Proposed from {counted(rows, 'row')} of {seen} of {source}/{query_name}.")
     return Proposal(source, contract, len(samples), rows, tuple(notes))
 
 
@@ -104,10 +124,9 @@ def _chosen(sealed: Iterable[SealedRun], most: int) -> list[SealedRun]:
     return [newest[place * (len(newest) - 1) // max(most - 1, 1)] for place in range(most)]
 
 
-def _sample(raw: RawReader, run: SealedRun, notes: list[str]) -> _Sample:
-    sealed = raw.read(run.key, run.run_id)
+def _rows(lines: Iterable[bytes], whose: str, notes: list[str]) -> list[dict[str, object]]:
     rows, wrong = [], 0
-    for line in islice(sealed.lines(), MOST_LINES):
+    for line in islice(lines, MOST_LINES):
         try:
             value = decode(line.decode())
         except (NotJson, UnicodeDecodeError):
@@ -117,8 +136,8 @@ def _sample(raw: RawReader, run: SealedRun, notes: list[str]) -> _Sample:
         else:
             wrong += 1
     if wrong:
-        notes.append(f"{run.key} run {run.run_id} has {counted(wrong, 'line')} that are no JSON objects.")
-    return _Sample(run.key, sealed.metadata.record_count, rows)
+        notes.append(f"{whose} has {counted(wrong, 'line')} that are no JSON objects.")
+    return rows
 
 
 def _shapes(samples: Sequence[_Sample]) -> tuple[dict[str, Shape], int]:
@@ -182,5 +201,7 @@ def _is_unique(names: Sequence[str], rows: Sequence[dict[str, object]]) -> bool:
 
 def _row_count(counts: Sequence[int]) -> RowCount:
     """Return bounds with as much room below and above as would be a surprise: half, and twice."""
+    if not counts:
+        return RowCount()
     least, greatest = min(counts), max(counts)
     return RowCount(min=least // 2 if least > 1 else None, max=2 * greatest if greatest else None)

@@ -14,6 +14,7 @@ from sealbook.ledger.states.verdicts import VerdictWriter
 from sealbook.model import PartitionState, Verdict
 from sealbook.model.claims import LOST, Fences
 from sealbook.model.contract import Contract, Query
+from sealbook.model.horizons import NO_HORIZONS, Horizons
 from sealbook.model.versions import version_on
 from sealbook.raw import RawReader
 from sealbook.rows.problems import CorruptMetadata, CorruptPayload, Defect, OtherVersion, Unreadable
@@ -23,6 +24,7 @@ from sealbook.validate.bins import Binning
 from sealbook.validate.contracts import rule_columns
 from sealbook.validate.findings import Content, Evidence
 from sealbook.validate.history import AcceptedCounts, InRunOrder
+from sealbook.validate.irreplaceable import Irreplaceables
 from sealbook.validate.job import Job, run_job
 from sealbook.validate.plan import Candidate, ValidatePlan
 from sealbook.validate.results import Judged, NotJudged, Result
@@ -71,6 +73,7 @@ class Judging:
         binning: Binning,
         plan: ValidatePlan,
         under: Fences | None = None,
+        horizons: Horizons = NO_HORIZONS,
     ) -> None:
         self._reader = reader
         self._verdicts = verdicts
@@ -83,6 +86,8 @@ class Judging:
         self._candidates = plan.candidates
         self._groups: dict[_Group, list[int]] = defaultdict(list)
         self._rule_columns: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
+        self._horizons = horizons
+        self._irreplaceables = Irreplaceables(horizons, {})
         self._counts: AcceptedCounts | None = None
         self._waiting: list[tuple[Verdict, int, int]] = []
         self._flushed = time.monotonic()
@@ -101,6 +106,7 @@ class Judging:
     def batches(self) -> Generator[list[Result], None, None]:
         """Yield what comes of the candidates, once the ledger has it; their rules have been checked."""
         self._counts = self._accepted_counts()
+        self._irreplaceables = Irreplaceables.load(self._reader, self._horizons, self._candidates)
         in_order: InRunOrder[_Outcome] = InRunOrder(self._candidates)
         with existing_objects_frozen():
             for outcomes in self._outcomes():
@@ -224,7 +230,7 @@ class Judging:
             case NotJudged():
                 yield outcome
             case CorruptMetadata():
-                self._waiting.append((reject_corrupt_metadata(candidate, outcome), 0, 0))
+                yield from self._give(reject_corrupt_metadata(candidate, outcome), 0, 0)
             case _Found(evidence=evidence, finding=finding):
                 counts = self._counts
                 history = () if counts is None else counts.before(candidate.key, candidate.run_id)
@@ -233,10 +239,18 @@ class Judging:
                 except Exception as error:  # noqa: BLE001 - whatever it is, it concerns this run alone (R-VER-3)
                     yield NotJudged(candidate.key, candidate.run_id, Defect.of(error).reason)
                     return
-                if counts is not None and verdict.record_count is not None:
-                    counts.add(candidate.key, candidate.run_id, verdict.record_count)
                 rows = finding.lines if isinstance(finding, Content) else 0
-                self._waiting.append((verdict, rows, candidate.payload_bytes))
+                yield from self._give(verdict, rows, candidate.payload_bytes)
+
+    def _give(self, verdict: Verdict, rows: int, size: int) -> Iterator[NotJudged]:
+        """Have a verdict wait for the ledger; one that would have to be confirmed is yielded as not given."""
+        withheld = self._irreplaceables.why_withheld(verdict)
+        if withheld is not None:
+            yield NotJudged(verdict.key, verdict.run_id, withheld, is_irreplaceable=True)
+            return
+        if self._counts is not None and verdict.record_count is not None:
+            self._counts.add(verdict.key, verdict.run_id, verdict.record_count)
+        self._waiting.append((verdict, rows, size))
 
     def _is_due(self) -> bool:
         return len(self._waiting) >= _BATCH or time.monotonic() - self._flushed > _LONGEST_WAIT_SECONDS

@@ -53,7 +53,8 @@ class ValidatePlan:
     """What is to be judged, what cannot be, and whether the ledger hears of it.
 
     `superseded` counts sealed runs that are passed over: a newer run of their partition is accepted. `held`
-    are partitions that others are working on, and that are left to them.
+    are partitions that others are working on, and that are left to them. `irreplaceable` confirms verdicts
+    that take the only copy of a day from consumers.
     """
 
     which: Which
@@ -62,6 +63,7 @@ class ValidatePlan:
     superseded: int = 0
     dry_run: bool = False
     held: Sequence[Lease] = ()
+    irreplaceable: bool = False
 
     def besides(self, leases: Sequence[Lease]) -> ValidatePlan:
         """Return the plan without what others are working on (R-CTL-4); a dry run is in nobody's way."""

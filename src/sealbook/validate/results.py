@@ -30,6 +30,8 @@ class NotJudged:
     """There is no contract to judge it by; trying again will not help."""
     is_gone: bool = False
     """It was to be judged, and is not sealed any more."""
+    is_irreplaceable: bool = False
+    """Its verdict would take the only copy of a day from consumers, and has to be confirmed."""
 
 
 Result = Judged | NotJudged

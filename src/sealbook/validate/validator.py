@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sealbook.ledger.contracts import ContractWriter
@@ -11,6 +12,7 @@ from sealbook.ledger.states.verdicts import VerdictWriter
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.claims import Fences
 from sealbook.model.contract import Query
+from sealbook.model.horizons import NO_HORIZONS, Horizons
 from sealbook.model.keys import refuse_ahead
 from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.selection import Selection
@@ -46,6 +48,7 @@ class Validator:
         queries: Iterable[Query],
         spark: Callable[[], SparkSession],
         binning: Binning | None = None,
+        horizons: Callable[[], Horizons] = lambda: NO_HORIZONS,
     ) -> None:
         self._reader = reader
         self._verdicts = verdicts
@@ -54,12 +57,25 @@ class Validator:
         self._queries = {(query.source, query.name): query for query in queries}
         self._spark = spark
         self._binning = binning
+        self._horizons = horizons
 
-    def plan(self, selection: Selection, which: Which = Which.NEW, *, dry_run: bool = False) -> ValidatePlan:
-        """Plan to judge runs of the partitions that are chosen; a dry run tells the ledger nothing."""
+    def plan(
+        self,
+        selection: Selection,
+        which: Which = Which.NEW,
+        *,
+        dry_run: bool = False,
+        irreplaceable: bool = False,
+    ) -> ValidatePlan:
+        """Plan to judge runs of the partitions that are chosen; a dry run tells the ledger nothing.
+
+        Verdicts that would take the only copy of a day from consumers are withheld, unless `irreplaceable`
+        confirms them.
+        """
         for run_id in selection.runs or ():
             refuse_ahead(run_id, self._reader.run_horizon())
-        return _PLANS[which](self._raw(), self._reader, selection, dry_run=dry_run)
+        plan = _PLANS[which](self._raw(), self._reader, selection, dry_run=dry_run)
+        return replace(plan, irreplaceable=irreplaceable)
 
     def plan_sealed(self, seals: Iterable[RawMetadata]) -> ValidatePlan:
         """Plan to judge what has just been sealed, without listing anything."""
@@ -98,7 +114,15 @@ class Validator:
         spark = self._spark()
         binning = self._binning or Binning(spark.sparkContext.defaultParallelism)
         judging = Judging(
-            self._reader, self._verdicts, self._raw(), self._queries, spark, binning, plan, under
+            self._reader,
+            self._verdicts,
+            self._raw(),
+            self._queries,
+            spark,
+            binning,
+            plan,
+            under,
+            NO_HORIZONS if plan.irreplaceable else self._horizons(),
         )
         judging.check_rules()
         if not plan.dry_run:

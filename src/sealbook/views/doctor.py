@@ -145,14 +145,16 @@ def _place(settings: Settings, field: str) -> Callable[[], Iterator[Finding]]:
 def _source(source: SourceSettings) -> Callable[[], Iterator[Finding]]:
     def look() -> Iterator[Finding]:
         from sealbook.extract.checking import check_sources, examine_source
+        from sealbook.extract.source import Urgency
         from sealbook.model.selection import Selection
 
         check_sources({source.name: source}, [Selection(source=source.name, queries=source.queries)])
         has = f"{counted(len(source.customers), 'customer')}, {_queries(len(source.queries))}"
         part = f"source {source.name}"
         yield ok(part, f"{has}; nothing speaks against fetching")
-        for said, remedy in examine_source(source, utc_now().date()):
-            yield ok(part, said) if remedy is None else warn(part, said, remedy)
+        for said, remedy, urgency in examine_source(source, utc_now().date()):
+            level = Level.FAIL if urgency is Urgency.NOW else Level.WARN
+            yield ok(part, said) if remedy is None else Finding(level, part, said, remedy)
 
     return look
 

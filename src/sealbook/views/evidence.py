@@ -97,7 +97,7 @@ class ShownVerdict:
 
 def _rank(check: Check) -> int:
     if check.passed:
-        return 2 if check.violations else 3
+        return 2 if check.violations or check.detail is not None else 3
     return 0 if check.severity is Severity.ERROR else 1
 
 

@@ -65,6 +65,8 @@ def _left_out(shown: Preview) -> list[str]:
     ]
     if shown.not_over:
         said.append(f"Left out: {counted(shown.not_over, 'partition')} of days that are not over yet.")
+    if shown.past_horizon:
+        said.append(f"Left out: {counted(shown.past_horizon, 'partition')} past the horizon of their source.")
     return said
 
 
@@ -98,6 +100,7 @@ def plan_dict(shown: Preview, *, carried_out: bool | None = None) -> dict[str, A
         "left_out": {
             **{why.value: shown.left_out.get(why, 0) for why in LeftOut},
             "not_over": shown.not_over,
+            "past_horizon": shown.past_horizon,
         },
         "seconds_by_pace": None if by_pace is None else by_pace.total_seconds(),
         "budgets": [] if estimate is None else estimate.budgets,

@@ -13,6 +13,7 @@ from sealbook.model.retry import Stop
 _WHY = {
     Stop.MAX_ATTEMPTS: "it failed too often",
     Stop.MAX_AGE: "its day is too old",
+    Stop.PAST_HORIZON: "its source does not give its day any more",
     Stop.PERMANENT: "it fails until something is changed",
 }
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from calendar import monthrange
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Self
 
 import msgspec
@@ -63,13 +64,23 @@ class GoogleAdsSource:
         """Read the credentials and get access by them, which costs nothing of the API's quota."""
         for query in queries:
             bind_logical_date(query, date.min)
-            self._service(check_api_version(query.api_version))
+            self._service(check_api_version(query))
+
+    def horizon(self, today: date) -> date:
+        """Return the first day that Google still gives; a day more, as it is yesterday in some time zones."""
+        months = today.year * 12 + today.month - 1 - self._options.horizon_months
+        year, month = divmod(months, 12)
+        last_of_month = monthrange(year, month + 1)[1]
+        return date(year, month + 1, min(today.day, last_of_month)) - timedelta(days=1)
+
+    def forewarn(self, queries: Sequence[Query], today: date) -> list[Remark]:
+        """Say which API versions end soon."""
+        ends = (end_of(version, today) for version in _versions(queries))
+        return [remark for remark in ends if remark is not None]
 
     def examine(self, queries: Sequence[Query], today: date) -> list[Remark]:
         """Say which API versions end, and ask each once for the accounts there are: one operation."""
-        versions = sorted({check_api_version(query.api_version) for query in queries})
-        ends = [remark for version in versions if (remark := end_of(version, today)) is not None]
-        return [*ends, *map(self._answer, versions)]
+        return [*self.forewarn(queries, today), *map(self._answer, _versions(queries))]
 
     def _answer(self, api_version: str) -> Remark:
         asked = "ListAccessibleCustomers"
@@ -116,7 +127,7 @@ class GoogleAdsSource:
         self, key: PartitionKey, query: Query, text: str, asked: object
     ) -> Generator[tuple[Sequence[Any], RowFlattener], None, None]:
         """Yield the messages of a stream: their rows, and what flattens them. `asked` is for errors."""
-        api_version = check_api_version(query.api_version)
+        api_version = check_api_version(query)
         service = self._service(api_version)
         stream = None
         try:
@@ -132,7 +143,7 @@ class GoogleAdsSource:
                     flatten = RowFlattener(answer.results[0].DESCRIPTOR, mask)
                 yield answer.results, flatten
         except request_errors() as error:
-            raise classed(error, asked, api_version) from error
+            raise classed(error, asked, api_version, text) from error
         finally:
             # A reader that stops early must not leave the server sending.
             if stream is not None:
@@ -145,12 +156,17 @@ class GoogleAdsSource:
             return self._services[api_version]
 
 
+def _versions(queries: Sequence[Query]) -> list[str]:
+    return sorted({check_api_version(query) for query in queries})
+
+
 def bind_logical_date(query: Query, day: date) -> str:
     """Put the day into the query's text; `{logical_date}` is the only placeholder, other braces stand."""
     if PLACEHOLDER not in query.text:
-        problem = f"the text of query {query.name} does not say where the day goes"
-        remedy = f"Write WHERE segments.date = '{PLACEHOLDER}'."
-        if query.file is None:
-            raise ConfigError(problem, remedy=remedy)
-        raise error_in(query.file, ("queries", query.name, "text"), problem, remedy=remedy)
+        raise error_in(
+            query.file,
+            ("queries", query.name, "text"),
+            f"the text of query {query.name} does not say where the day goes",
+            remedy=f"Write WHERE segments.date = '{PLACEHOLDER}'.",
+        )
     return query.text.replace(PLACEHOLDER, day.isoformat())

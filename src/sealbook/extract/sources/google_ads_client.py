@@ -17,7 +17,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+from sealbook.config.documents import error_in
 from sealbook.errors import ConfigError, Forbidden, MissingExtra, Transient
+from sealbook.model.contract import Query
 
 _PACKAGE = "google.ads.googleads"
 SEARCH, CUSTOMERS = "GoogleAdsService", "CustomerService"
@@ -40,6 +42,8 @@ class GoogleAdsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The manager account that asks; before the one that comes with the credentials."""
     timeout_seconds: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
     """The deadline of one stream, from the request to its last row."""
+    horizon_months: Annotated[int, msgspec.Meta(ge=1, le=1200)] = 37
+    """How many months back Google gives days. Older ones are not asked for."""
     endpoint: str | None = None
     """`host:port` of an emulator, for tests: a plain-text channel, so no credential is read or sent."""
 
@@ -57,17 +61,25 @@ def require_client() -> None:
         )
 
 
-def check_api_version(api_version: str | None) -> str:
-    """Return the API version to speak: the one asked for, or else the newest that the client has."""
+def check_api_version(query: Query) -> str:
+    """Return the API version that a query is asked in: one that its catalogue names and the client has."""
     known = api_versions()
-    if api_version is None:
-        return known[-1]
-    if api_version not in known:
-        raise ConfigError(
-            f"api_version {api_version!r}: the installed Google Ads client has {', '.join(known)}",
+    has = f"the installed Google Ads client has {', '.join(known)}"
+    if query.api_version is None:
+        raise error_in(
+            query.file,
+            ("queries", query.name),
+            f"query {query.name} is asked in no api_version; {has}",
+            remedy=f"Write `api_version: {known[-1]}` at the top of its catalogue.",
+        )
+    if query.api_version not in known:
+        raise error_in(
+            query.file,
+            ("api_version",),
+            f"api_version {query.api_version!r} of query {query.name}: {has}",
             remedy="Ask for one of these, or install another version of google-ads.",
         )
-    return api_version
+    return query.api_version
 
 
 @cache

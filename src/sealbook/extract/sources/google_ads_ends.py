@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from sealbook.extract.source import Remark
+from sealbook.extract.source import Remark, Urgency
+from sealbook.model.words import counted
 
-_SOON = timedelta(days=90)
+_STEPS = ((7, Urgency.NOW), (30, Urgency.NEXT), (90, Urgency.SOON))
+"""How many days before the end it is how urgent."""
 _TIMETABLE = "https://developers.google.com/google-ads/api/docs/sunset-dates"
 
 
@@ -32,14 +34,17 @@ ENDS: Mapping[str, End] = {
 
 
 def end_of(api_version: str, today: date) -> Remark | None:
-    """Return what to say of a version that has ended, or will within three months; else None."""
+    """Return what to say of a version that has ended or will within 90 days; the sooner, the more urgent."""
     end = ENDS.get(api_version)
-    if end is None or today < end.day - _SOON:
+    left = timedelta.max.days if end is None else (end.day - today).days
+    urgency = next((urgency for days, urgency in _STEPS if left <= days), None)
+    if end is None or urgency is None:
         return None
     when = f"on {end.day}" if end.exact else f"in {end.day:%B %Y}, as announced"
-    said = f"ended {when}" if today >= end.day else f"ends {when}"
+    said = f"ended {when}" if left <= 0 else f"ends {when}, in {counted(left, 'day')}"
     return Remark(
         f"API {api_version} {said}: every fetch by it fails from then on",
         "Set `api_version` in the catalogue to a later one; upgrade google-ads if it has none."
         f" The timetable is at {_TIMETABLE}.",
+        urgency,
     )

@@ -6,41 +6,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from sealbook.errors import Forbidden, Permanent, QuotaExceeded, QuotaScope, SealbookError, Transient
+from sealbook.errors import BadQuery, QuotaExceeded, QuotaScope, SealbookError, Transient
+from sealbook.extract.sources.google_ads_codes import UNKNOWN_CODE, Code, class_of, remedy_of
+from sealbook.extract.sources.google_ads_places import Place, place_of
 
-Code = tuple[str, str]
-"""A kind of error and its name, such as `("quota_error", "RESOURCE_EXHAUSTED")`."""
-
-_CLASS_OF_STATUS: Mapping[str, type[SealbookError]] = {
-    "UNAVAILABLE": Transient,
-    "INTERNAL": Transient,
-    "DEADLINE_EXCEEDED": Transient,
-    "RESOURCE_EXHAUSTED": QuotaExceeded,
-    "UNAUTHENTICATED": Forbidden,
-    "PERMISSION_DENIED": Forbidden,
-}
-_ACCESS = frozenset({"authentication_error", "authorization_error"})
-"""Kinds of errors that are about who asks for which account: whatever day it is."""
-_TRANSIENT_CODES = frozenset(
-    ("internal_error", name) for name in ("INTERNAL_ERROR", "TRANSIENT_ERROR", "DEADLINE_EXCEEDED")
-)
-_UNKNOWN_CODE = ("unknown_error", "UNKNOWN")
-_VAGUE_CODES = frozenset(
-    {
-        _UNKNOWN_CODE,
-        ("internal_error", "UNSPECIFIED"),
-        ("internal_error", "UNKNOWN"),
-        ("internal_error", "ERROR_CODE_NOT_PUBLISHED"),
-    }
-)
 _STATUS_DETAILS = "grpc-status-details-bin"
-_REMEDIES = {
-    "authentication_error": "Check the credentials.",
-    "authorization_error": "Check that the account is enabled, and that this login customer may read it.",
-    "query_error": "Correct the text of the query.",
-}
-
-_CLOUD_PROJECT_REMEDY = "Have the Cloud project of the credentials approved for the Google Ads API."
 
 
 def request_errors() -> tuple[type[Exception], ...]:
@@ -52,27 +22,28 @@ def request_errors() -> tuple[type[Exception], ...]:
     return GoogleAdsException, GoogleAPICallError, grpc.RpcError
 
 
-def classed(error: Exception, what: object, api_version: str) -> SealbookError:
-    """Return the error to raise for one of `request_errors` that ended what was asked."""
+def classed(error: Exception, what: object, api_version: str, text: str = "") -> SealbookError:
+    """Return the error to raise for one of `request_errors`; `text` is the query that was asked."""
     call = _call_of(error)
     metadata = dict(call.trailing_metadata() or ())
     failure = _failure(metadata, api_version)
     codes = [_code(item.error_code) for item in failure.errors]
     status: str = call.code().name
+    kind = class_of(codes, status)
+    place = _place(failure, codes, text) if kind is BadQuery else None
     message = f"{what}: Google Ads answered {status}: {_reasons(failure, codes) or call.details()}"
+    if place is not None:
+        message += f" (at {place} of the query)"
     if failure.request_id:
         message += f" (request {failure.request_id})"
-    kind = _class_of(codes, status)
     if kind is QuotaExceeded:
         return QuotaExceeded(message, scope=_scope(failure), retry_after=_retry_after(failure, metadata))
     if issubclass(kind, Transient):
         return kind(message, retry_after=_retry_after(failure, metadata))
-    return kind(message, remedy=next(filter(None, map(_remedy, codes)), None))
-
-
-def _remedy(code: Code) -> str | None:
-    kind, name = code
-    return _CLOUD_PROJECT_REMEDY if name.startswith("CLOUD_PROJECT_") else _REMEDIES.get(kind)
+    if kind is BadQuery:
+        excerpt = None if place is None else place.excerpt
+        return BadQuery(message, excerpt=excerpt, remedy=remedy_of(codes))
+    return kind(message, remedy=remedy_of(codes))
 
 
 def _call_of(error: Any) -> Any:
@@ -105,40 +76,37 @@ def _failure(metadata: Mapping[str, Any], api_version: str) -> Any:
 def _code(error_code: Any) -> Code:
     kind = error_code.WhichOneof("error_code")
     if kind is None:  # an error that the server has learnt since the client was made
-        return _UNKNOWN_CODE
+        return UNKNOWN_CODE
     names = error_code.DESCRIPTOR.fields_by_name[kind].enum_type.values_by_number
     number = getattr(error_code, kind)
     return kind, names[number].name if number in names else str(number)
 
 
-def _class_of(codes: list[Code], status: str) -> type[SealbookError]:
-    """Go by the codes, and by the status of gRPC where they tell nothing. One permanent reason is enough."""
-    told = {_class_of_code(code) for code in codes if code not in _VAGUE_CODES}
-    for kind in (Permanent, Forbidden, QuotaExceeded, Transient):
-        if kind in told:
-            return kind
-    return _CLASS_OF_STATUS.get(status, Permanent)
-
-
-def _class_of_code(code: Code) -> type[SealbookError]:
-    if code in _TRANSIENT_CODES:
-        return Transient
-    if code[0] in _ACCESS:
-        return Forbidden
-    return QuotaExceeded if code[0] == "quota_error" else Permanent
+def _place(failure: Any, codes: list[Code], text: str) -> Place | None:
+    """Return where in the query the first error of it is that names something in it."""
+    places = (
+        place_of(text, item.trigger.string_value, item.message)
+        for (kind, _), item in zip(codes, failure.errors, strict=True)
+        if kind == "query_error"
+    )
+    return next(filter(None, places), None)
 
 
 def _reasons(failure: Any, codes: list[Code]) -> str:
-    return "; ".join(
-        f"{'.'.join(code)}: {item.message}" for code, item in zip(codes, failure.errors, strict=True)
-    )
+    """Say every reason, and which rate is used up where it is one of a quota."""
+    said = []
+    for code, item in zip(codes, failure.errors, strict=True):
+        rate = item.details.quota_error_details.rate_name
+        said.append(f"{'.'.join(code)}: {item.message}{f' (rate {rate})' if rate else ''}")
+    return "; ".join(said)
 
 
 def _scope(failure: Any) -> QuotaScope:
-    """Return whose quota is used up: the developer token serves the whole source."""
+    """Return whose quota is used up; that of the Cloud project serves the whole source."""
     for item in failure.errors:
         details = item.details.quota_error_details
         scopes = details.DESCRIPTOR.fields_by_name["rate_scope"].enum_type.values_by_name
+        # By its old name: the project has what the developer token had.
         if details.rate_scope == scopes["DEVELOPER"].number:
             return QuotaScope.SOURCE
     return QuotaScope.ACCOUNT

@@ -6,19 +6,23 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from operator import attrgetter
+from struct import Struct
 from typing import Any
 
 from sealbook.errors import Permanent
 
 Columns = dict[str, Any]
 
+_FLOAT = Struct("f")
+
 
 class RowFlattener:
     """Reads the fields of a field mask from rows: made once for a stream, called for each row.
 
-    `campaign.id` becomes the column `campaign_id`. Enums are given by name, bytes in base64, repeated
-    fields as lists, messages as objects of the fields that are set. A field that is not set is null if its
-    type can tell (`optional` fields and messages), and else has its default: 0, "", false, UNSPECIFIED, [].
+    `campaign.id` becomes the column `campaign_id`. Enums are given by name, bytes in base64, numbers of 32
+    bits by their shortest decimal, repeated fields as lists, messages as objects of the fields that are set.
+    A field that is not set is null if its type can tell (`optional` fields and messages), and else has its
+    default: 0, "", false, UNSPECIFIED, [].
     """
 
     def __init__(self, row_type: Any, paths: Sequence[str]) -> None:
@@ -117,7 +121,15 @@ def _single_converter(field: Any) -> Callable[[Any], Any] | None:
         return _EnumNames((value.number, value.name) for value in field.enum_type.values).__getitem__
     if field.type == field.TYPE_BYTES:
         return lambda data: b64encode(data).decode("ascii")
+    if field.type == field.TYPE_FLOAT:
+        return _shortest
     return None
+
+
+def _shortest(value: float) -> float:
+    """Return a number of 32 bits as the shortest decimal that stands for it: 1.1, not 1.100000023841858."""
+    written = (float(f"{value:.{digits}g}") for digits in range(6, 10))
+    return next((each for each in written if _FLOAT.pack(each) == _FLOAT.pack(value)), value)
 
 
 def _object(message: Any) -> Columns:
