@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
@@ -88,6 +88,8 @@ class GoogleAdsServer:
         self._default = self._encode(default)
         self.accounts: Sequence[str] | Failure = (CUSTOMER_ID,)
         """What it answers whoever asks which accounts there are."""
+        self.answer: Callable[[str, str], Reply | None] = lambda _customer_id, _query: None
+        """Asked first about each stream: for what depends on the query's text."""
         self._replies: dict[str, list[list[bytes | Failure]]] = {}
         self._lock = threading.Lock()
         self.requests: list[Request] = []
@@ -149,7 +151,10 @@ class GoogleAdsServer:
         metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
         with self._lock:
             self.requests.append(Request(request.customer_id, request.query, metadata))
+            answer = self.answer(request.customer_id, request.query)
             replies = self._replies.get(request.customer_id, [self._default])
+            if answer is not None:
+                replies = [self._encode(answer)]
             reply = replies.pop(0) if len(replies) > 1 else replies[0]
         time.sleep(self._latency_seconds)
         for step in reply:

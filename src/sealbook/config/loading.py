@@ -16,6 +16,7 @@ from sealbook.config.alerts import AlertsSection, alert_settings
 from sealbook.config.catalogue import load_catalogue
 from sealbook.config.console import ConsoleSection, console_settings
 from sealbook.config.control import ControlSection, control_settings
+from sealbook.config.discovery import read_discovery
 from sealbook.config.documents import Place, convert, error_in, read_document
 from sealbook.config.policies import FreshnessSection, read_freshness
 from sealbook.config.settings import (
@@ -52,7 +53,7 @@ class SourceSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`sources.NAME`."""
 
     queries: str
-    customers: Annotated[tuple[Customer, ...], msgspec.Meta(min_length=1)]
+    customers: Annotated[tuple[Customer, ...], msgspec.Meta(min_length=1)] | dict[str, Any]
     time_zone: str = "UTC"
     first_day: str | None = None
     last_day: str | None = None
@@ -176,10 +177,12 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
             remedy=f"Correct the path, which is relative to {place.file.name}, or write the catalogue there.",
         )
     usual = read_days(Account("any"), section.time_zone, section.first_day, section.last_day, place)
-    accounts = {
-        account.customer_id: account
-        for account in read_accounts(name, section.customers, usual, place / "customers")
-    }
+    accounts, discovery = {}, None
+    if isinstance(section.customers, dict):
+        discovery = read_discovery(name, section.customers, usual, place / "customers")
+    else:
+        listed = read_accounts(name, section.customers, usual, place / "customers")
+        accounts = {account.customer_id: account for account in listed}
     return SourceSettings(
         name=name,
         customers=tuple(accounts),
@@ -187,6 +190,7 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
         options=SourceOptions(section.options, root),
         limits=Limits(**msgspec.structs.asdict(section.limits)),
         accounts=accounts,
+        discovery=discovery,
         freshness=read_freshness(section.freshness, place / "freshness"),
         catalogue=catalogue,
         file=place.file,

@@ -30,7 +30,7 @@ def check_sources(sources: Mapping[str, SourceSettings], parts: Iterable[Selecti
 
 
 def _check(settings: SourceSettings, wanted: set[str]) -> None:
-    with _located(settings):
+    with located(settings):
         source = load_source(settings.name, settings.options)
         if isinstance(source, Checkable):
             queries = [query for name, query in settings.queries.items() if name in wanted]
@@ -39,7 +39,7 @@ def _check(settings: SourceSettings, wanted: set[str]) -> None:
 
 def examine_source(settings: SourceSettings, today: date) -> list[Remark]:
     """Return what a source says of itself, by something cheap that it asks its server; raises as a check."""
-    with _located(settings):
+    with located(settings):
         source = load_source(settings.name, settings.options)
         if not isinstance(source, Examinable):
             return []
@@ -48,7 +48,7 @@ def examine_source(settings: SourceSettings, today: date) -> list[Remark]:
 
 
 @contextmanager
-def _located(settings: SourceSettings) -> Iterator[None]:
+def located(settings: SourceSettings) -> Iterator[None]:
     """Name the source in what is wrong with it, and the line of the settings if it is wrong there."""
     try:
         yield
