@@ -189,8 +189,8 @@ def test_a_source_is_asked_when_its_interval_is_over_and_sooner_after_a_failure(
     teller.fails = False
     accounts.refresh_due(["ads"], heard)
     assert (teller.asked, heard[-1][0]) == (3, "accounts")
+    teller.fails = True
     with pytest.raises(Transient):
-        teller.fails = True
         accounts.refresh("ads")
 
 
