@@ -109,6 +109,10 @@ class Extraction:
                 limits=source.limits,
                 resumes=resumes,
                 allowance=allowances.get(name, ALONE),
+                accounts={
+                    customer_id: source.accounts[customer_id]
+                    for customer_id in {key.customer_id for key in keys} & source.accounts.keys()
+                },
             )
             with closing(extract(self._spark(), extractor, keys)) as batches:
                 yield from batches

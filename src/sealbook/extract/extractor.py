@@ -20,6 +20,8 @@ from sealbook.extract.source import Source, load_source
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
+from sealbook.model.sealed_day import SealedDay
+from sealbook.model.universe import Account
 from sealbook.raw import RawMetadata, RawStore, Row
 from sealbook.spark.tasks import attempt_number
 from sealbook.storage.ahead import IN_FLIGHT, ahead
@@ -43,6 +45,8 @@ class Extractor:
     processes: int = 1
     resumes: bool = True
     allowance: Allowance = ALONE
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    """By customer; one that is not given has days in UTC."""
 
     def __call__(self, keys: Sequence[PartitionKey]) -> list[Extracted]:
         """Extract partitions, several at once; one that fails is a result like the others."""
@@ -89,6 +93,8 @@ class Extractor:
     def _try(self, key: PartitionKey, asked: list[PartitionKey]) -> RawMetadata:
         """Make one whole try: a stream that broke cannot go on, so nothing smaller can be repeated."""
         query = self.queries[key.query_name].on(key.logical_date)
+        account = self.accounts.get(key.customer_id) or Account(key.customer_id)
+        day = SealedDay.of(account, key.logical_date, asked_at=utc_now())
         payload = self._store.write(key, self.run_id, self._rows(key, query, asked))
         return self._store.seal(
             key,
@@ -98,6 +104,7 @@ class Extractor:
             query_hash=query.hash,
             extracted_at=utc_now(),
             api_version=query.api_version,
+            extra=day.to_fields(),
         )
 
     def _rows(self, key: PartitionKey, query: Query, asked: list[PartitionKey]) -> Iterator[Row]:
