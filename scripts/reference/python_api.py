@@ -51,7 +51,10 @@ def page() -> str:
         _class(Backfill),
         "## A source of your own",
         "In `sealbook.extract.source`; [how to add one](../how-to/add-a-source.md).",
-        *(_class(getattr(source, name)) for name in ("Source", "Checkable", "Examinable", "Remark")),
+        *(
+            _class(getattr(source, name))
+            for name in ("Source", "Checkable", "Examinable", "Remark", "Discovers", "DiscoveredAccount")
+        ),
         *(_function(name, getattr(source, name)) for name in ("load_source", "read_options")),
         "## The model",
         _MODEL,
