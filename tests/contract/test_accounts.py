@@ -10,17 +10,30 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete
 
 from sealbook.config import ControlSettings, SourceSettings
 from sealbook.control.accounts import AccountRefresher
-from sealbook.errors import ConfigError, Conflict, InvalidInput, NotFound, QuotaExceeded, Transient
+from sealbook.errors import (
+    ConfigError,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    Permanent,
+    QuotaExceeded,
+    Transient,
+)
 from sealbook.extract.discovering import discover_accounts
 from sealbook.ledger import Ledger, open_ledger
+from sealbook.ledger.accounts.tables import account_sighting
 from sealbook.ledger.accounts.writer import REQUESTS, TURN
 from sealbook.model.accounts import DiscoveredAccount, Presence
 from sealbook.model.discovery import Discovery
 from sealbook.model.scope import Scope
 from sealbook.model.work import Lane
+from tests.contract.test_ledger_roles import Granted, granted
+
+__all__ = ["granted"]
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 A = DiscoveredAccount(
@@ -250,3 +263,25 @@ def test_a_source_with_listed_customers_is_never_asked(ledger: Ledger) -> None:
     assert teller.asked == 0
     with pytest.raises(ConfigError, match="are listed in the settings"):
         discover_accounts(listed)
+
+
+@pytest.mark.parametrize("role", ["consumer", "viewer", "extractor", "validator", "loader"])
+def test_on_postgresql_all_may_read_accounts_and_only_control_may_write_them(
+    granted: Granted, role: str
+) -> None:
+    with open_ledger(granted.url_as("control")) as control:
+        refresh(control, A, B)
+        refresh(control)
+        control.accounts.forget("ads", "a", actor="ann", reason="left")
+        with control.accounts.turn("ads") as turn:
+            turn.fail("down")
+        with pytest.raises(Permanent, match="permission denied"):
+            control._database.write(lambda connection: connection.execute(delete(account_sighting)))
+    with open_ledger(granted.url_as(role)) as worker:
+        before = worker.reader.accounts.known("ads")
+        assert [each.customer_id for each in before] == ["a", "b"]
+        with pytest.raises(Permanent, match="permission denied"):
+            refresh(worker, A)
+        with pytest.raises(Permanent, match="permission denied"):
+            worker.accounts.forget("ads", "b", actor="ann", reason="left")
+        assert worker.reader.accounts.known("ads") == before

@@ -42,9 +42,12 @@ def test_every_field_arrives_and_ids_lose_their_hyphens(tmp_path: Path) -> None:
     assert discovery is not None
     assert (found.customers, dict(found.accounts), found.waits_for_accounts) == ((), {}, True)
     assert discovery.root == "1234567890"
-    assert (discovery.include, discovery.exclude) == ({"2345678901", "3456789012"}, {"4567890123"})
+    assert (discovery.include, discovery.exclude) == (
+        frozenset({"2345678901", "3456789012"}),
+        frozenset({"4567890123"}),
+    )
     assert (discovery.labels, discovery.backfill, discovery.every) == (
-        {"vip"},
+        frozenset({"vip"}),
         timedelta(days=90),
         timedelta(hours=6),
     )

@@ -92,4 +92,4 @@ def test_the_examples_are_a_book(tmp_path: Path) -> None:
     document["sources"]["google_ads"]["customers"] = yaml.load(customers_text, yaml.BaseLoader)["customers"]
     found = load_settings(write_book(tmp_path, document, catalogue_text)).sources["google_ads"].discovery
     assert found is not None
-    assert (found.root, found.labels) == ("1234567890", {"reporting"})
+    assert (found.root, found.labels) == ("1234567890", frozenset({"reporting"}))
