@@ -168,7 +168,7 @@ EARLIER = st.dictionaries(NEAR, ZONES, max_size=2).map(
     lambda zones: tuple(EarlierZone(*each) for each in sorted(zones.items()))
 )
 ACCOUNTS = st.builds(
-    lambda zone, ends, earlier: Account("a", zone, *ends, earlier=earlier),
+    lambda zone, ends, earlier: Account("a", zone, ends[0], ends[1], earlier),
     ZONES,
     st.tuples(NEAR, NEAR).map(sorted) | st.tuples(st.none() | NEAR, st.none()) | st.tuples(st.none(), NEAR),
     EARLIER,
