@@ -53,7 +53,15 @@ def page() -> str:
         "In `sealbook.extract.source`; [how to add one](../how-to/add-a-source.md).",
         *(
             _class(getattr(source, name))
-            for name in ("Source", "Checkable", "Ranged", "Examinable", "Remark")
+            for name in (
+                "Source",
+                "Checkable",
+                "Ranged",
+                "Examinable",
+                "Remark",
+                "Discovers",
+                "DiscoveredAccount",
+            )
         ),
         *(_function(name, getattr(source, name)) for name in ("load_source", "read_options")),
         "## The model",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
+from tests.support.account_trees import AccountTree, Node
 from tests.support.cli import run, run_process
 from tests.support.demo_books import CUSTOMERS, GOOD, REJECTED, write_demo_book
 from tests.support.google_ads import Batch, GoogleAdsServer
@@ -267,6 +269,8 @@ def test_google_ads(google_ads_server: GoogleAdsServer, tmp_path: Path) -> None:
     }
     paths = [f"{resource}.{field}" for resource, fields in row.items() for field in fields]
     google_ads_server.reply("2345678901", [Batch(paths, [row])])
+    below = [Node("2345678901", "boots"), Node("3456789012", "hats", status="CLOSED")]
+    google_ads_server.answer = AccountTree(Node("1234567890", "agency", below=below)).answer
     stand_ins = {
         "pip install 'sealbook[google-ads]'": "true",
         "credentials_file: ../google-ads.yaml": f"endpoint: {google_ads_server.endpoint}",
@@ -275,6 +279,8 @@ def test_google_ads(google_ads_server: GoogleAdsServer, tmp_path: Path) -> None:
     assert "answers: 1 account directly accessible" in shown
     assert "load      2 new" in shown
     assert "winter" in shown
+    assert "no: a manager" in shown
+    assert re.search(r"boots +enabled", shown)
 
 
 def test_http_api(http_api: HttpApi, tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.model import Check, PartitionKey, RunEvent
+from sealbook.model import Check, PartitionKey, RunEvent, Severity
 from sealbook.model.expectations import Expectations
 from sealbook.model.explanation import Explanation, Problem, Reading
 from sealbook.model.failures import ErrorClass
@@ -18,7 +19,7 @@ from sealbook.model.freshness import Freshness
 from sealbook.model.outlook import Prospect
 from sealbook.model.partition_events import PartitionCancelled, PartitionFailed, PartitionSealed, Stage
 from sealbook.model.staleness import CodeInForce
-from sealbook.model.universe import Account, Asset, AssetName, Universe, Upstream
+from sealbook.model.universe import Account, Asset, AssetName, EarlierZone, Universe, Upstream
 from sealbook.status.archive import RunArchive
 from sealbook.status.explaining import explain
 from sealbook.status.retention import Retirement, retire_runs
@@ -57,6 +58,8 @@ class Told:
         self.upstreams = False
         self.code: CodeInForce | None = None
         self.last_day: date | None = None
+        self.zones: list[EarlierZone] = []
+        self.zone: tzinfo = UTC
         self.first_known = {CLICKS: DAY, DAILY: DAY, REPORT: DAY}
 
     def explain(self, key: PartitionKey = KEY) -> Explanation:
@@ -67,7 +70,8 @@ class Told:
             each: Asset(each, self.freshness if each is REPORT else None, above.get(each, ()))
             for each in (CLICKS, DAILY, REPORT)
         }
-        accounts = {"demo": {"a": Account("a", last_day=self.last_day)}}
+        account = Account("a", self.zone, last_day=self.last_day, earlier=tuple(self.zones))
+        accounts = {"demo": {"a": account}}
         in_force = {} if self.code is None else {REPORT: self.code}
         expectations = Expectations(Universe(assets, accounts, self.first_known), self.clock.now, in_force)
         found = explain(self.ledger.reader, self.archive, expectations, key)
@@ -269,6 +273,36 @@ def test_it_is_readable(told: Told) -> None:
     assert (found.standing.run_id, found.standing.record_count) == (run_id(1), 10)
     assert found.standing.since is not None
     assert (found.history.runs, found.history.judgements, found.history.publications) == (1, 1, 1)
+
+
+def test_it_is_provisional_where_it_was_fetched_before_the_end_of_its_day(told: Told) -> None:
+    early = Check("day_over", passed=False, violations=1, detail="early", severity=Severity.WARN)
+    told.ledger.judge([accept(KEY, 1, checks=(early,))])
+    load(told.ledger)
+    assert told.explain().standing.text.endswith("provisional: it was fetched before the day was over.")
+    over = Check("day_over", passed=True, detail="over", severity=Severity.WARN)
+    told.ledger.judge([accept(KEY, 2, checks=(over,))])
+    load(told.ledger)
+    assert "provisional" not in told.explain().standing.text
+
+
+def test_when_the_day_is_and_since_when_its_account_has_which_time_zone(told: Told) -> None:
+    assert told.explain().day is None
+    told.zone = ZoneInfo("Asia/Tokyo")
+    assert told.explain().day == (
+        "The day lasts from 2025-12-31 15:00 UTC to 2026-01-01 15:00 UTC, as in Asia/Tokyo."
+    )
+    told.zones = [
+        EarlierZone(date(2025, 12, 1), UTC),
+        EarlierZone(date(2026, 1, 2), ZoneInfo("Europe/Berlin")),
+    ]
+    found = told.explain()
+    assert found.day == (
+        "The day lasts from 2025-12-31 23:00 UTC to 2026-01-01 23:00 UTC, as in Europe/Berlin;"
+        " from 2025-12-01 on, days of the account are those of Europe/Berlin;"
+        " from 2026-01-02 on, days of the account are those of Asia/Tokyo."
+    )
+    assert found.to_dict()["day"] == found.day
 
 
 def test_it_is_behind(told: Told) -> None:

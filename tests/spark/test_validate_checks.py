@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ import pytest
 from sealbook.ledger import open_ledger
 from sealbook.model import PartitionKey, Severity
 from sealbook.model.contract import Contract, RowCount, Rule
+from sealbook.model.sealed_day import SealedDay
+from sealbook.model.universe import Account
 from sealbook.validate import names
 from tests.support.validation import (
     CONTRACT,
@@ -75,6 +78,7 @@ class Case:
     """That of the good one, if it is another."""
     severity: Severity = Severity.ERROR
     bad_seal: Mapping[str, object] = field(default_factory=dict)
+    good_seal: Mapping[str, object] = field(default_factory=dict)
     besides: tuple[str, ...] = ()
     """Checks that cannot but fail with it."""
     tampered: bytes | None = None
@@ -90,7 +94,16 @@ def changed(count: int, lines: Sequence[int], **changes: object) -> list[dict[st
 
 PAYLOAD = encoded(rows(3))
 
+DAY_THEN = SealedDay.of(Account("a"), DAY, datetime(2026, 1, 2, tzinfo=UTC))
+
 CASES = {
+    "seal before the end of the day": Case(
+        names.DAY_OVER,
+        rows(3),
+        bad_seal=replace(DAY_THEN, provisional=True).to_fields(),
+        good_seal=DAY_THEN.to_fields(),
+        severity=Severity.WARN,
+    ),
     "seal of another customer": Case(names.METADATA, rows(3), bad_seal={"customer_id": "other"}),
     "seal of another day": Case(names.METADATA, rows(3), bad_seal={"logical_date": "2026-01-02"}),
     "seal of another run": Case(names.METADATA, rows(3), bad_seal={"run_id": LATER_RUN}),
@@ -202,7 +215,7 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
             for place, (earlier, count) in product((bad, good), enumerate(case.earlier)):
                 bench.seal(place, rows(count), f"01H{earlier:023}")
             bench.seal(bad, case.bad, says=case.bad_seal)
-            bench.seal(good, case.good)
+            bench.seal(good, case.good, says=case.good_seal)
             if case.tampered is not None:
                 payload_file(root, bad).write_bytes(case.tampered)
         outcome = bench.validate()

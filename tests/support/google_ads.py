@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
@@ -89,6 +89,8 @@ class GoogleAdsServer:
         self._default = self._encode(default)
         self.accounts: Sequence[str] | Failure = (CUSTOMER_ID,)
         """What it answers whoever asks which accounts there are."""
+        self.answer: Callable[[str, str], Reply | None] = lambda _customer_id, _query: None
+        """Asked first about each stream: for what depends on the query's text."""
         self._replies: dict[str, list[list[bytes | Failure]]] = {}
         self._lock = threading.Lock()
         self.requests: list[Request] = []
@@ -166,7 +168,8 @@ class GoogleAdsServer:
         metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
         with self._lock:
             self.requests.append(Request(request.customer_id, request.query, metadata))
-            reply = self._reply_to(self.requests[-1])
+            answer = self.answer(request.customer_id, request.query)
+            reply = self._reply_to(self.requests[-1]) if answer is None else self._encode(answer)
         time.sleep(self._latency_seconds)
         for step in reply:
             if isinstance(step, Failure):

@@ -27,7 +27,7 @@ from sealbook.model.staleness import CodeInForce, StaleReason
 from sealbook.model.standing import Standing
 from sealbook.model.status import AttemptOutcome, Availability, LastAttempt, Materialization
 from sealbook.model.status_line import StatusLine
-from sealbook.model.universe import Account, Asset, AssetName, Universe, Upstream
+from sealbook.model.universe import Account, Asset, AssetName, EarlierZone, Universe, Upstream
 from tests.support.ledger import run_id
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -120,7 +120,10 @@ def cases(draw: st.DrawFn) -> Case:
             zone = draw(st.sampled_from(ZONES))
             open_end = draw(st.booleans())
             first_day = draw(st.sampled_from([first, None]))
-            accounts[source][customer] = Account(customer, zone, first_day, None if open_end else last)
+            held = draw(st.dictionaries(st.sampled_from(days), st.sampled_from(ZONES), max_size=2))
+            earlier = tuple(EarlierZone(*each) for each in sorted(held.items()))
+            last_day = None if open_end else last
+            accounts[source][customer] = Account(customer, zone, first_day, last_day, earlier)
     known = draw(st.dictionaries(st.sampled_from(list(assets)), st.sampled_from(days)))
     also = draw(st.sampled_from([frozenset[str](), frozenset(HASHES)]))  # a hash is of one query, if not here
     in_force = draw(

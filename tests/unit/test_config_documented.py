@@ -7,8 +7,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
-from sealbook.config import accounts, alerts, catalogue, console, control, load_settings, loading, policies
+from sealbook.config import (
+    accounts,
+    alerts,
+    catalogue,
+    console,
+    control,
+    discovery,
+    load_settings,
+    loading,
+    policies,
+)
 from tests.support.books import write_book
 from tests.support.pages import shown_default
 
@@ -20,6 +31,7 @@ PLACES: dict[type[msgspec.Struct], str] = {
     loading.SettingsFile: "top",
     loading.SourceSection: "sources.NAME",
     accounts.CustomerSection: "sources.NAME.customers",
+    discovery.DiscoverySection: "sources.NAME.customers that are discovered",
     policies.FreshnessSection: "sources.NAME.freshness",
     loading.LimitsSection: "sources.NAME.limits",
     loading.SparkSection: "spark",
@@ -46,7 +58,7 @@ PLACES: dict[type[msgspec.Struct], str] = {
 def test_every_struct_has_its_section() -> None:
     structs = {
         value
-        for module in (loading, accounts, policies, alerts, control, console, catalogue)
+        for module in (loading, accounts, discovery, policies, alerts, control, console, catalogue)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, msgspec.Struct)
     }
@@ -61,6 +73,13 @@ def test_every_field_is_explained_with_its_default(struct: type[msgspec.Struct])
 
 
 def test_the_examples_are_a_book(tmp_path: Path) -> None:
-    settings_text, catalogue_text = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    settings_text, customers_text, catalogue_text = re.findall(
+        r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
+    )
     settings = load_settings(write_book(tmp_path, settings_text, catalogue_text))
     assert list(settings.sources["google_ads"].queries) == ["campaign_daily"]
+    document = yaml.safe_load(settings_text)
+    document["sources"]["google_ads"]["customers"] = yaml.load(customers_text, yaml.BaseLoader)["customers"]
+    found = load_settings(write_book(tmp_path, document, catalogue_text)).sources["google_ads"].discovery
+    assert found is not None
+    assert (found.root, found.labels) == ("1234567890", frozenset({"reporting"}))

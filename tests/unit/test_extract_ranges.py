@@ -188,7 +188,7 @@ def test_what_holds_for_every_day_is_not_asked_again_in_halves(tmp_path: Path, e
 
 
 def test_where_requests_are_reserved_only_what_may_be_one_day_s_failed_together(tmp_path: Path) -> None:
-    """R-CTL-7: control takes days that failed together apart; an account without access is parked as it is."""
+    """R-CTL-7: control takes apart what failed together; an account without access is parked as it is."""
     keys = tuple(days(4))
     for error, together in ((Forbidden("no access"), 1), (Permanent("bad"), 4)):
         source = RangedSource(breaks={keys[2].logical_date: Break(error)})

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import time, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from sealbook.clock import utc_now
 from sealbook.extract.extractor import Extractor
 from sealbook.extract.ranges import singles
 from sealbook.extract.results import Ending, Extracted
@@ -16,6 +19,7 @@ from sealbook.extract.sources.demo import DemoSource
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
+from sealbook.model.universe import Account, EarlierZone
 from sealbook.model.versions import Term
 from sealbook.raw import RawStore
 from tests.support.extraction import demo_extractor, demo_keys, demo_queries
@@ -36,6 +40,35 @@ def test_every_partition_is_sealed_with_what_its_query_says(tmp_path: Path) -> N
         assert (seal.record_count, seal.payload_bytes) == (result.record_count, result.payload_bytes)
         assert (seal.schema_version, seal.query_hash) == (query.schema_version, query.hash)
         assert len(list(store.read(result.key, extractor.run_id).lines())) == 5
+
+
+def test_the_seal_says_when_the_day_was_where_the_account_is(tmp_path: Path) -> None:
+    """Days keep the zone that they had; what is not over is provisional."""
+    changed = KEYS[2].logical_date
+    zones = (EarlierZone(changed, ZoneInfo("Europe/Berlin")),)
+    account = Account("c0", ZoneInfo("Asia/Tokyo"), earlier=zones)
+    extractor = replace(demo_extractor(tmp_path), accounts={"c0": account})
+    ahead = replace(KEYS[0], logical_date=utc_now().date() + timedelta(days=2))
+
+    extractor(singles([*KEYS, ahead]))
+
+    store = RawStore.open(extractor.raw_url)
+    for key in (*KEYS, ahead):
+        day = store.metadata(key, extractor.run_id).day
+        assert day is not None
+        zone = (
+            "UTC"
+            if key.customer_id != "c0"
+            else "Europe/Berlin"
+            if key.logical_date < changed
+            else "Asia/Tokyo"
+        )
+        assert (day.time_zone, day.provisional) == (zone, key is ahead)
+        local = day.begins_at.astimezone(ZoneInfo(zone)), day.ends_at.astimezone(ZoneInfo(zone))
+        assert [each.time() for each in local] == [time(), time()]
+        assert [each.date() for each in local] == [key.logical_date, key.logical_date + timedelta(days=1)]
+    fields = store.metadata(KEYS[0], extractor.run_id).extra
+    assert list(fields) == ["time_zone", "day_begins_at", "day_ends_at", "provisional"]
 
 
 def test_each_day_is_fetched_by_the_version_that_holds_then(tmp_path: Path) -> None:

@@ -16,7 +16,16 @@ from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey
 from sealbook.model.freshness import Freshness
 from sealbook.model.selection import Selection
-from sealbook.model.universe import Account, Asset, AssetName, Span, Universe, Upstream, check_upstreams
+from sealbook.model.universe import (
+    Account,
+    Asset,
+    AssetName,
+    EarlierZone,
+    Span,
+    Universe,
+    Upstream,
+    check_upstreams,
+)
 
 CLICKS, ORDERS, BUDGETS = AssetName("ads", "clicks"), AssetName("shop", "orders"), AssetName("ads", "budgets")
 JANUARY = date(2026, 1, 1)
@@ -154,10 +163,15 @@ def test_keys_are_spans_of_their_own_if_they_are_due() -> None:
 
 
 NEAR = st.dates(date(2025, 12, 20), date(2026, 1, 20))
+ZONES = st.sampled_from([UTC, NEW_YORK, KOLKATA, ZoneInfo("Pacific/Kiritimati"), ZoneInfo("Africa/Cairo")])
+EARLIER = st.dictionaries(NEAR, ZONES, max_size=2).map(
+    lambda zones: tuple(EarlierZone(*each) for each in sorted(zones.items()))
+)
 ACCOUNTS = st.builds(
-    lambda zone, ends: Account("a", zone, *ends),
-    st.sampled_from([UTC, NEW_YORK, KOLKATA, ZoneInfo("Pacific/Kiritimati"), ZoneInfo("Africa/Cairo")]),
+    lambda zone, ends, earlier: Account("a", zone, ends[0], ends[1], earlier),
+    ZONES,
     st.tuples(NEAR, NEAR).map(sorted) | st.tuples(st.none() | NEAR, st.none()) | st.tuples(st.none(), NEAR),
+    EARLIER,
 )
 POLICIES = st.none() | st.timedeltas(timedelta(), 3 * DAY).map(lambda point: Freshness((point,)))
 

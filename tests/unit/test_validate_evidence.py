@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from random import Random
+from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sealbook.model import Check, Severity
 from sealbook.model.contract import Contract, RowCount, Rule
+from sealbook.model.sealed_day import SealedDay
+from sealbook.model.universe import Account
 from sealbook.rows.offending import OffendingLines
 from sealbook.rows.problems import CorruptMetadata, CorruptPayload, OtherVersion, Unreadable
 from sealbook.validate import names
@@ -30,11 +35,13 @@ from sealbook.validate.verdicts import ContractJudge, reject_corrupt_metadata
 from tests.support.validation import CONTRACT, RUN, key
 
 CANDIDATE = Candidate(key(), RUN, 100)
+BERLIN = Account("a", ZoneInfo("Europe/Berlin"))
+OVER = SealedDay.of(BERLIN, date(2026, 1, 1), datetime(2026, 1, 1, 23, tzinfo=UTC))
 
 
 def content(lines: int = 10, **offending: OffendingLines) -> Content:
     bad = sum(offending[name].count for name in ("json", "types") if name in offending)
-    return Content(lines, lines - bad, offending, record_count=lines)
+    return Content(lines, lines - bad, offending, record_count=lines, day=OVER)
 
 
 def evidence(*findings: Finding, violations: dict[int, OffendingLines] | None = None) -> Evidence:
@@ -56,6 +63,27 @@ def rule_check(rule: Rule, violations: int, rows: int = 100) -> Check:
         replace(CONTRACT, rules=(rule,)), found, evidence(found, violations=violating), ()
     )
     return check
+
+
+def test_a_run_that_was_fetched_before_the_end_of_its_day_is_accepted_and_remarked() -> None:
+    found = checks(content())[names.DAY_OVER]
+    assert found.detail == "2025-12-31 23:00 … 2026-01-01 23:00 UTC, a day of Europe/Berlin"
+    early = SealedDay.of(BERLIN, date(2026, 1, 1), datetime(2026, 1, 1, 22, 59, tzinfo=UTC))
+    provisional = msgspec.structs.replace(content(), day=early)
+    check = checks(provisional)[names.DAY_OVER]
+    assert (check.passed, check.violations, check.severity) == (False, 1, Severity.WARN)
+    assert check.detail == f"{found.detail}; it was fetched before that was over: it is provisional"
+    verdict = ContractJudge(CONTRACT).judge(CANDIDATE, evidence(provisional), provisional, ())
+    assert verdict.accepted
+    unknown = msgspec.structs.replace(content(), day=None)
+    assert names.DAY_OVER not in checks(unknown), "a seal that does not say is not remarked"
+
+
+def test_the_day_is_told_by_whichever_piece_read_the_seal() -> None:
+    pieces = [msgspec.structs.replace(content(), day=None, record_count=None), content()]
+    joined = evidence(*pieces).finding()
+    assert isinstance(joined, Content)
+    assert joined.day == OVER
 
 
 def test_a_clean_run_passes_every_check_in_order() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sealbook.book.checks import check_columns, check_raw, check_rollback, check_warehouse
 from sealbook.book.reader import BookReader, Readable
+from sealbook.config import check_selection
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.keys import check_key
 from sealbook.model.selection import Selection
@@ -16,6 +17,7 @@ from sealbook.model.selection import Selection
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from sealbook.control.accounts import AccountRefresher
     from sealbook.control.loop import Loop, Tell
     from sealbook.control.operating import Operator
     from sealbook.control.working import Stages
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from sealbook.extract.plan import ExtractPlan
     from sealbook.extract.results import Extracted, ExtractOutcome
     from sealbook.ledger import Ledger, LedgerReader
+    from sealbook.ledger.accounts import AccountReader
     from sealbook.ledger.rollbacks import RolledBack
     from sealbook.load.loader import LoadPlan
     from sealbook.load.results import Loaded, LoadOutcome
@@ -56,6 +59,9 @@ class Book(Readable):
     def _knows(self, what: str, name: str) -> bool:
         return self._has_ledger and super()._knows(what, name)
 
+    def _account_reader(self) -> AccountReader | None:
+        return super()._account_reader() if self._has_ledger else None
+
     @property
     def _has_ledger(self) -> bool:
         """Whether there is a ledger to ask; none is made only to be asked."""
@@ -69,6 +75,16 @@ class Book(Readable):
         from sealbook.control.operating import Operator
 
         return Operator(self.settings, self.ledger, lambda: self.raw, self.check, self.horizons)
+
+    @property
+    def accounts(self) -> AccountRefresher:
+        """Who asks sources for their accounts, for those that discover them."""
+        from sealbook.book.sources import LiveSources
+        from sealbook.control.accounts import AccountRefresher
+
+        sources = self.settings.sources
+        take_up = sources.take_up if isinstance(sources, LiveSources) else lambda: None
+        return AccountRefresher(self.ledger, sources, self.settings.control, take_up)
 
     @property
     def reader(self) -> BookReader:
@@ -294,7 +310,7 @@ class Book(Readable):
         from sealbook.model.work import Lane
 
         selection = Selection(source=sources)
-        self.check(selection)
+        check_selection(self.settings.sources, selection)  # accounts that are not known yet are asked for
         if stages is None:
             self._check_stages(sources or self.settings.sources)
         control, ledger = self.settings.control, self.ledger
@@ -309,6 +325,7 @@ class Book(Readable):
                 control.lease,
                 control.requests_per_day,
             ),
+            accounts=self.accounts,
             batch=batch or BATCH,
             selection=selection,
             lanes=tuple(lanes or Lane),
@@ -374,7 +391,7 @@ class Book(Readable):
 
         lags = self.ledger.projector().lags()  # before they are caught up with
         self.catch_up()
-        return find_alerts(self._reads, self.expectations(), lags, selection)
+        return find_alerts(self._reads, self.expectations(), lags, selection, self.settings.sources)
 
     def send_alerts(self) -> tuple[list[Alert], int]:
         """Tell who is configured of what is new or over, each once; return all alerts, and what was sent."""

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from sealbook.book.checks import check_raw
+from sealbook.book.sources import with_accounts
 from sealbook.book.statuses import StatusReads
-from sealbook.config import Settings, check_selection, find_query
+from sealbook.config import Settings, check_accounts, check_selection, find_query
 from sealbook.errors import InvalidInput
 from sealbook.model.selection import Selection
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sealbook.book.snapshot import CoverageAsked, FrameAsked, PartitionsAsked, Snapshot, TableAsked
     from sealbook.book.trying import TriedQuery
     from sealbook.ledger import LedgerReader
+    from sealbook.ledger.accounts import AccountReader
     from sealbook.model.alerts import Alert
     from sealbook.model.contract import Query
     from sealbook.model.publication import Coverage
@@ -41,7 +43,11 @@ class Readable(StatusReads):
     """What both sides of a book have: settings, raw partitions, Spark, and what is published."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        self.settings = with_accounts(settings, self._account_reader)
+
+    def _account_reader(self) -> AccountReader | None:
+        """Return who knows the accounts that were discovered; None while there is no ledger."""
+        return self._reads.accounts
 
     @abstractmethod
     def close(self) -> None:
@@ -69,6 +75,7 @@ class Readable(StatusReads):
     def check(self, selection: Selection) -> None:
         """Refuse names that are neither configured nor known to the ledger."""
         check_selection(self.settings.sources, selection, self._knows)
+        check_accounts(self.settings.sources, selection)
 
     def _knows(self, what: str, name: str) -> bool:
         return self._reads.knows(**{what: name})
@@ -293,7 +300,8 @@ class BookReader(Readable):
         from sealbook.status.alerting import find_alerts
 
         statuses = self._reads.statuses
-        return find_alerts(self._reads, self.expectations(), {statuses.name: statuses.lag()}, selection)
+        lags = {statuses.name: statuses.lag()}
+        return find_alerts(self._reads, self.expectations(), lags, selection, self.settings.sources)
 
     def close(self) -> None:
         """Close the ledger."""

@@ -55,7 +55,7 @@ def try_query(
     settings = replace(sources[query.source], queries={query.name: query})
     asked = Selection(source=query.source, queries=query.name)
     log_remarks(check_sources({settings.name: settings}, [asked]))
-    answer = load_source(settings.name, settings.options).fetch(key, query.on(day))
+    answer = load_source(settings.type, settings.options).fetch(key, query.on(day))
     try:
         most = max(rows, _LOOKED_AT)
         found = list(islice(answer, most + 1))

@@ -17,6 +17,7 @@ from sealbook.cli.invocation import COMMON_OPTIONS, ConfigOption, DebugOption
 MODULES = {
     "init": "sealbook.cli.init",
     "demo": "sealbook.cli.demo",
+    "accounts": "sealbook.cli.accounts",
     "run": "sealbook.cli.run",
     "extract": "sealbook.cli.extract",
     "validate": "sealbook.cli.validate",

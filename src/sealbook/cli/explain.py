@@ -123,6 +123,8 @@ def _print(found: Explanation) -> None:
     heading, style = _HEADINGS[found.standing.reading]
     _say(console, Text(str(found.key), "bold"))
     _say(console, Text.assemble((heading, style), f". {cell(found.standing.text)}"))
+    if found.day is not None:
+        _say(console, Text(found.day))
     for problem in found.problems:
         console.print()
         _print_problem(console, problem)

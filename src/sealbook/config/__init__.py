@@ -1,5 +1,6 @@
 """Settings from files: `sealbook.yaml` and the catalogues that it names."""
 
+from sealbook.config.accounts import find_zone
 from sealbook.config.control import ControlSettings
 from sealbook.config.loading import FILE_NAME, find_settings, load_settings
 from sealbook.config.settings import (
@@ -10,6 +11,7 @@ from sealbook.config.settings import (
     SourceOptions,
     SourceSettings,
     SparkSettings,
+    check_accounts,
     check_selection,
     configured,
     find_query,
@@ -25,9 +27,11 @@ __all__ = [
     "SourceOptions",
     "SourceSettings",
     "SparkSettings",
+    "check_accounts",
     "check_selection",
     "configured",
     "find_query",
     "find_settings",
+    "find_zone",
     "load_settings",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -56,7 +57,7 @@ def read_days(
     """Return an account with what a place says of its days; what that leaves open stays as it is."""
     said: dict[str, Any] = {}
     if time_zone is not None:
-        said["zone"] = _zone(time_zone, place / "time_zone")
+        said["zone"] = zone_of(time_zone, place / "time_zone")
     for field, text in (("first_day", first_day), ("last_day", last_day)):
         if text is not None:
             with (place / field).named():
@@ -65,14 +66,24 @@ def read_days(
         return replace(account, **said) if said else account
 
 
-def _zone(name: str, place: Place) -> tzinfo:
+def zone_of(name: str, place: Place) -> tzinfo:
+    """Return the time zone of a name that a place gives."""
+    zone = find_zone(name)
+    if zone is None:
+        near = get_close_matches(name, available_timezones(), n=1)
+        raise place.error(
+            f"there is no time zone {name!r}",
+            remedy=f"Did you mean {near[0]}?" if near else "Name one as IANA does, such as America/New_York.",
+        )
+    return zone
+
+
+@cache  # thousands of accounts share a few
+def find_zone(name: str) -> tzinfo | None:
+    """Return the time zone that IANA gave a name; None if there is none."""
     if name == "UTC":
         return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown, no form of a name, a folder of zones
-        near = get_close_matches(name, available_timezones(), n=1)
-        raise place.error(
-            f"there is no time zone {name!r}",
-            remedy=f"Did you mean {near[0]}?" if near else "Name one as IANA does, such as America/New_York.",
-        ) from None
+        return None

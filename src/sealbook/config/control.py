@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from sealbook.config.documents import Place, convert
-from sealbook.model.keys import normalise_customer_id
+from sealbook.model.keys import check_customer_id, normalise_customer_id
 from sealbook.model.retry import DEFAULT_RETRIES, Jitter, Retries, RetryPolicies
 from sealbook.model.shares import DEFAULT_SHARES
 from sealbook.model.spans import parse_span
@@ -133,7 +133,10 @@ def _weights(
     for name, value in listed.items():
         own = place / str(name)
         customer_id = normalise_customer_id(str(name))
-        _check_known("customer", customer_id, source.customers, own)
+        if source.discovery is None:
+            _check_known("customer", customer_id, source.customers, own)
+        with own.named():
+            check_customer_id(source.name, customer_id)
         yield customer_id, convert(value, Share, own)
 
 

@@ -114,6 +114,7 @@ _THEIR_WORDS = {
     "`object`": "a mapping",
     "`array`": "a list",
     "`object | null`": "a mapping",
+    "`object | array`": "a list, or a mapping",
     "`int | str | object`": "an id, or a mapping",
     "`decimal`": "`float`",
     "`int | decimal`": "a number",

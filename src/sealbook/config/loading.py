@@ -16,6 +16,7 @@ from sealbook.config.alerts import AlertsSection, alert_settings
 from sealbook.config.catalogue import load_catalogue
 from sealbook.config.console import ConsoleSection, console_settings
 from sealbook.config.control import ControlSection, control_settings
+from sealbook.config.discovery import read_discovery
 from sealbook.config.documents import Place, convert, error_in, read_document
 from sealbook.config.policies import FreshnessSection, read_freshness
 from sealbook.config.settings import (
@@ -52,7 +53,7 @@ class SourceSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`sources.NAME`."""
 
     queries: str
-    customers: Annotated[tuple[Customer, ...], msgspec.Meta(min_length=1)]
+    customers: Annotated[tuple[Customer, ...], msgspec.Meta(min_length=1)] | dict[str, Any]
     type: str | None = None
     time_zone: str = "UTC"
     first_day: str | None = None
@@ -181,12 +182,13 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
             remedy=f"Correct the path, which is relative to {place.file.name}, or write the catalogue there.",
         )
     usual = read_days(Account("any"), section.time_zone, section.first_day, section.last_day, place)
-    accounts = {
-        account.customer_id: account
-        for account in read_accounts(
-            {name, section.type or name}, section.customers, usual, place / "customers"
-        )
-    }
+    names = {name, section.type or name}
+    accounts, discovery = {}, None
+    if isinstance(section.customers, dict):
+        discovery = read_discovery(names, section.customers, usual, place / "customers")
+    else:
+        listed = read_accounts(names, section.customers, usual, place / "customers")
+        accounts = {account.customer_id: account for account in listed}
     return SourceSettings(
         name=name,
         customers=tuple(accounts),
@@ -195,6 +197,7 @@ def _source(name: str, document: object, root: Path, place: Place) -> SourceSett
         limits=Limits(**msgspec.structs.asdict(section.limits)),
         type=section.type or name,
         accounts=accounts,
+        discovery=discovery,
         freshness=read_freshness(section.freshness, place / "freshness"),
         catalogue=catalogue,
         file=place.file,

@@ -11,6 +11,7 @@ from sealbook.config.console import ConsoleSettings
 from sealbook.config.control import ControlSettings
 from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.contract import Query
+from sealbook.model.discovery import Discovery
 from sealbook.model.freshness import Freshness
 from sealbook.model.scope import DEFAULT, Scope
 from sealbook.model.selection import Selection
@@ -52,6 +53,10 @@ class SourceSettings:
     """The name of the entry point that makes it: the source's own, unless another is given."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
     """By customer. One that is not given has days in UTC, and no first and last one."""
+    discovery: Discovery | None = None
+    """Which accounts are taken of those that the source tells of, if they are not listed."""
+    discovered: bool = False
+    """Whether `accounts` are those that the ledger knows: a file alone has none of them."""
     freshness: Freshness | None = None
     """The policy of queries that have none of their own."""
     catalogue: Path | None = None
@@ -65,6 +70,11 @@ class SourceSettings:
         accounts = {each: self.accounts.get(each) or Account(each) for each in self.customers}
         object.__setattr__(self, "accounts", accounts)
         object.__setattr__(self, "type", self.type or self.name)
+
+    @property
+    def waits_for_accounts(self) -> bool:
+        """Whether nobody has asked the source yet which accounts there are."""
+        return self.discovery is not None and not self.discovered
 
     @property
     def assets(self) -> Iterator[Asset]:
@@ -136,6 +146,7 @@ class Settings:
 def configured(sources: Mapping[str, SourceSettings], selection: Selection) -> list[Selection]:
     """Return what is chosen of each source, said in full; ConfigError if a name is not configured."""
     check_selection(sources, selection)
+    check_accounts(sources, selection)
     if selection.keys:
         return [Selection(keys=selection.keys)]
     parts = []
@@ -172,11 +183,30 @@ def check_selection(
     for what, names in wanted.items():
         known = list(dict.fromkeys(there[what]))
         unknown = [name for name in sorted({*(names or ())} - {*known}) if not is_known(what, name)]
+        if unknown and what == "customer" and any(each.waits_for_accounts for each in chosen):
+            raise _not_discovered(chosen)
         if unknown:
             raise ConfigError(
                 f"no {what} {', '.join(unknown)} is configured",
                 remedy=f"Configured are {_some(known)}; to have another, configure it.",
             )
+
+
+def check_accounts(sources: Mapping[str, SourceSettings], selection: Selection) -> None:
+    """Refuse to choose among accounts where no source that is chosen was asked for them yet."""
+    keys = selection.keys
+    names = {key.source for key in keys} if keys else selection.source
+    chosen = [each for name, each in sources.items() if names is None or name in names]
+    if chosen and all(each.waits_for_accounts for each in chosen):
+        raise _not_discovered(chosen)
+
+
+def _not_discovered(sources: Iterable[SourceSettings]) -> ConfigError:
+    waiting = ", ".join(each.name for each in sources if each.waits_for_accounts)
+    return ConfigError(
+        f"the accounts of {waiting} are not known yet",
+        remedy="Ask for them: `sealbook accounts refresh`. A control loop does it by itself.",
+    )
 
 
 def find_query(sources: Mapping[str, SourceSettings], name: str, source: str | None = None) -> Query:

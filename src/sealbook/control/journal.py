@@ -14,6 +14,7 @@ from sealbook.model.words import counted
 
 _QUIET = frozenset({"claimed", "waiting"})
 """What people do not want to read each time."""
+_FAILURES = frozenset({"failed", "accounts_failed"})
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Journal:
         if isinstance(tally, Tally):
             fields |= _by_ending(tally)
         if is_json():
-            tell(event, "error" if event == "failed" else "info", **fields)
+            tell(event, "error" if event in _FAILURES else "info", **fields)
         elif event not in _QUIET:
             self.write(_line(event, fields))
 
@@ -59,6 +60,8 @@ class Journal:
                 self.rounds += 1
             case "failed":
                 self.held = 0
+                self.failures += 1
+            case "accounts_failed":
                 self.failures += 1
         if tally is not None:
             self.endings.update(tally.endings)
@@ -104,4 +107,11 @@ def _line(event: str, fields: dict[str, object]) -> str:
             return f"Opened: {said or 'nothing new'}{again}"
         case "failed":
             return f"Broke off: {fields['error']}"
+        case "accounts":
+            numbers = ("found", "changed", "vanished")
+            news = ", ".join(f"{fields[name]} {name}" for name in numbers if fields[name])
+            accounts = counted(int(str(fields["accounts"])), "account")
+            return f"Accounts of {fields['source']}: {accounts}, {news or 'none changed'}"
+        case "accounts_failed":
+            return f"Accounts of {fields['source']} are as they were: {fields['error']}"
     return " ".join([event, *(f"{name}={value}" for name, value in fields.items())])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sealbook.config import Settings
+from sealbook.control.accounts import AccountRefresher
 from sealbook.control.pricing import days_per_request
 from sealbook.control.round import Round, RoundOpener
 from sealbook.control.tally import Tally
@@ -62,6 +63,7 @@ class Loop:
     settings: Settings
     rounds: RoundOpener
     worker: Worker
+    accounts: AccountRefresher | None = None
     holder: str = field(default_factory=holder_name)
     batch: int = BATCH
     selection: Selection = field(default_factory=Selection)
@@ -132,7 +134,9 @@ class Loop:
             self._leave_rates()
 
     def open_round(self) -> Round:
-        """Open work for what is due; and say, once an hour, what lanes will ask for."""
+        """Open work for what is due, of all accounts; and say, once an hour, what lanes will ask for."""
+        if self.accounts is not None:
+            self.accounts.refresh_due(self._terms.sources, self.tell)
         opened = self.rounds.open(self.selection)
         if self._expected_at is None or self.clock() >= self._expected_at:
             self._terms = replace(self._terms, expected=self.rounds.expected())

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from sealbook.config import SourceSettings, configured
 from sealbook.errors import ConfigError, InvalidInput, PastHorizon
-from sealbook.model.freshness import last_ended
 from sealbook.model.horizons import Horizons
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Span
@@ -75,5 +74,5 @@ def _had(sources: Mapping[str, SourceSettings], span: Span) -> Span | None:
 
 
 def _over(sources: Mapping[str, SourceSettings], span: Span, now: datetime) -> Span | None:
-    last = min(span.last, last_ended(now, sources[span.source].accounts[span.customer_id].zone))
+    last = min(span.last, sources[span.source].accounts[span.customer_id].last_over(now))
     return None if last < span.first else span._replace(last=last)

@@ -50,7 +50,7 @@ def log_remarks(remarks: Iterable[Remark]) -> None:
 
 
 def _check(settings: SourceSettings, wanted: set[str]) -> list[Remark]:
-    with _located(settings):
+    with located(settings):
         source = load_source(settings.type, settings.options)
         Ranges(settings, source)
         queries = [query for name, query in settings.queries.items() if name in wanted]
@@ -61,7 +61,7 @@ def _check(settings: SourceSettings, wanted: set[str]) -> list[Remark]:
 
 def examine_source(settings: SourceSettings, today: date) -> list[Remark]:
     """Return what a source says of itself, by something cheap that it asks its server; raises as a check."""
-    with _located(settings):
+    with located(settings):
         source = load_source(settings.type, settings.options)
         if not isinstance(source, Examinable):
             return []
@@ -70,7 +70,7 @@ def examine_source(settings: SourceSettings, today: date) -> list[Remark]:
 
 
 @contextmanager
-def _located(settings: SourceSettings) -> Iterator[None]:
+def located(settings: SourceSettings) -> Iterator[None]:
     """Name the source in what is wrong with it, and the line of the settings if it is wrong there."""
     try:
         yield

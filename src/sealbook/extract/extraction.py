@@ -99,6 +99,7 @@ class Extraction:
 
         for name in left:
             source = self._sources[name]
+            ranges = plan.ranges(name, Ranges(source), found)
             extractor = Extractor(
                 run_id=run_id,
                 source_type=source.type,
@@ -108,8 +109,11 @@ class Extraction:
                 limits=source.limits,
                 resumes=resumes,
                 allowance=allowances.get(name, ALONE),
+                accounts={
+                    customer_id: source.accounts[customer_id]
+                    for customer_id in {days[0].customer_id for days in ranges} & source.accounts.keys()
+                },
             )
-            ranges = plan.ranges(name, Ranges(source), found)
             with closing(extract(self._spark(), extractor, ranges)) as batches:
                 yield from batches
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from itertools import chain
 from threading import Semaphore
@@ -33,6 +33,8 @@ from sealbook.extract.source import Bounded, Ranged, Source, load_source
 from sealbook.model import RunId
 from sealbook.model.contract import Query
 from sealbook.model.horizons import Horizons
+from sealbook.model.sealed_day import SealedDay
+from sealbook.model.universe import Account
 from sealbook.raw import Payload, RawStore, Row
 from sealbook.spark.tasks import attempt_number
 from sealbook.storage.ahead import IN_FLIGHT, ahead
@@ -59,6 +61,8 @@ class Extractor:
     processes: int = 1
     resumes: bool = True
     allowance: Allowance = ALONE
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    """By customer; one that is not given has days in UTC."""
 
     def __call__(self, ranges: Sequence[Range]) -> list[Extracted]:
         """Extract ranges, several at once; a day that fails is a result like the others."""
@@ -130,6 +134,7 @@ class Extractor:
         No day is sealed before the stream has ended: until then nobody knows whether one is whole.
         """
         query = self.queries[days[0].query_name].on(days[0].logical_date)
+        asked_at = utc_now()
         payloads: list[Payload] = []
         try:
             with closing(self._rows(days, query, results)) as rows:
@@ -139,9 +144,12 @@ class Extractor:
             self._store.discard(payloads)
             raise
         for payload in payloads:
-            self._seal(payload, query, results)
+            self._seal(payload, query, asked_at, results)
 
-    def _seal(self, payload: Payload, query: Query, results: RangeResults) -> None:
+    def _seal(self, payload: Payload, query: Query, asked_at: datetime, results: RangeResults) -> None:
+        customer_id = payload.key.customer_id
+        account = self.accounts.get(customer_id) or Account(customer_id)
+        day = SealedDay.of(account, payload.key.logical_date, asked_at=asked_at)
         try:
             seal = self._store.seal(
                 payload.key,
@@ -151,6 +159,7 @@ class Extractor:
                 query_hash=query.hash,
                 extracted_at=utc_now(),
                 api_version=query.api_version,
+                extra=day.to_fields(),
             )
         except AlreadySealed:
             seal = self._store.metadata(payload.key, self.run_id)

@@ -22,7 +22,7 @@ def horizons_of(sources: Iterable[SourceSettings], today: date) -> Horizons:
     found = {}
     for settings in sources:
         try:
-            source = load_source(settings.name, settings.options)
+            source = load_source(settings.type, settings.options)
         except UnknownSource:
             continue  # of a book whose source is elsewhere: whoever fetches is told
         except ConfigError as error:

@@ -15,7 +15,6 @@ from sealbook.errors import ConfigError, Conflict, InvalidInput, PastHorizon
 from sealbook.extract.ranges import Range, Ranges
 from sealbook.model import PartitionKey
 from sealbook.model.claims import Lease
-from sealbook.model.freshness import today
 from sealbook.model.horizons import Horizons
 from sealbook.model.selection import Selection
 from sealbook.model.universe import Days
@@ -133,9 +132,9 @@ class ExtractPlan:
         """
         ahead = []
         for source, customer_id, last in self._last_days():
-            zone = sources[source].accounts[customer_id].zone
-            if last > (day := today(now, zone)):
-                ahead.append(NotBegun(day, last, str(zone)))
+            account = sources[source].accounts[customer_id]
+            if last > (day := account.last_over(now) + timedelta(days=1)):
+                ahead.append(NotBegun(day, last, str(account.zone)))
         return min(ahead, key=lambda each: (each.today, date.max - each.last), default=None)
 
     def _last_days(self) -> Iterator[tuple[str, str, date]]:

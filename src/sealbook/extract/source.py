@@ -17,6 +17,7 @@ from sealbook.config import SOURCE_ENTRY_POINTS, SourceOptions
 from sealbook.config.documents import Step, dotted, explain
 from sealbook.errors import ConfigError, MissingExtra
 from sealbook.model import PartitionKey
+from sealbook.model.accounts import DiscoveredAccount
 from sealbook.model.contract import Query
 from sealbook.raw import Row
 
@@ -24,6 +25,8 @@ __all__ = [
     "BadOption",
     "Bounded",
     "Checkable",
+    "DiscoveredAccount",
+    "Discovers",
     "Examinable",
     "Forewarning",
     "Ranged",
@@ -132,6 +135,19 @@ class Examinable(Protocol):
         """Ask the server something cheap, as these queries would, and say what it answered.
 
         Raises what the request raises. Unlike `check` it may spend a little of a quota.
+        """
+        ...
+
+
+@runtime_checkable
+class Discovers(Protocol):
+    """A source that can tell which accounts there are, so that nobody has to list them."""
+
+    def accounts(self, root: str, queries: Sequence[Query]) -> Iterator[DiscoveredAccount]:
+        """Give every account below a root, closed ones and managers too, each at least once.
+
+        `root` is what the settings say after `discover`, and the queries are all that the source has. Raises
+        as `fetch` does; an answer that breaks off changes nothing.
         """
         ...
 

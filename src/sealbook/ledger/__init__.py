@@ -10,6 +10,7 @@ from typing import Self
 from sealbook.clock import Clock
 from sealbook.errors import SealbookError
 from sealbook.ledger import roles
+from sealbook.ledger.accounts import AccountWriter
 from sealbook.ledger.alerts import AlertWriter
 from sealbook.ledger.contracts import ContractWriter
 from sealbook.ledger.db import schema
@@ -70,6 +71,7 @@ class Ledger:
         self.runs = RunWriter(database, clock, follower, scope)
         self.contracts = ContractWriter(database, clock)
         self.alerts = AlertWriter(database, clock, scope)
+        self.accounts = AccountWriter(database, clock, scope)
         self.sweeper = StatusSweeper(database, clock, scope)
         self.scheduler = Scheduler(database, clock, retries)
         self.reviser = WorkReviser(database, clock)

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from sealbook.errors import SealbookError
+from sealbook.ledger.accounts import AccountReader
 from sealbook.ledger.contracts import ContractReader
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.clock import LedgerClock
@@ -31,7 +32,8 @@ class LedgerReader(StateReader):
     """What may be asked of the ledger, and no way to change it: hand this to whoever only reads.
 
     States and attempts are asked for here, the rest of `statuses`, `schedule`, `pointers`, `run_store`,
-    `contracts`, `partition_log` and `override_log`. The scope is whose partitions `statuses` tells of.
+    `contracts`, `partition_log`, `override_log` and `accounts`. The scope is whose partitions `statuses`
+    tells of, and whose `accounts`.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class LedgerReader(StateReader):
         self.contracts = ContractReader(database)
         self.partition_log = PartitionLog(database)
         self.override_log = OverrideLog(database)
+        self.accounts = AccountReader(database, scope)
 
     @contextmanager
     def snapshot(self) -> Iterator[LedgerReader]:

@@ -18,6 +18,12 @@ class AlertKind(StrEnum):
     """A partition is given up (R-CTL-5)."""
     PARKED = "parked"
     """A partition failed for good, and waits for somebody."""
+    ACCOUNT_MISSING = "account_missing"
+    """A source does not tell of an account any more from which days are expected."""
+    ACCOUNT_ZONE_UNKNOWN = "account_zone_unknown"
+    """An account has a time zone that nobody knows here."""
+    ACCOUNTS_NOT_REFRESHED = "accounts_not_refreshed"
+    """A source could not be asked which accounts there are."""
     PROJECTOR_LAG_HIGH = "PROJECTOR_LAG_HIGH"
     """What is shown is far behind the log (R-EVT-9)."""
 
@@ -28,7 +34,7 @@ class Alert:
 
     kind: AlertKind
     subject: str
-    """The partition that it is about, or the projection."""
+    """The partition that it is about, the account, the source, or the projection."""
     since: datetime | None
     message: str
     command: str

@@ -136,6 +136,8 @@ class Explanation:
     history: History
     outlook: Outlook | None = None
     """What the schedule says of it; None if nothing is open."""
+    day: str | None = None
+    """When the day is, where its account is not simply in UTC."""
 
     def to_dict(self) -> dict[str, object]:
         """Return one object, the fields of its key first."""
@@ -144,6 +146,7 @@ class Explanation:
             "availability": self.availability,
             "display": self.display,
             **asdict(self.standing),
+            "day": self.day,
             "problems": [each.to_dict() for each in self.problems],
             "next": None if self.following is None else asdict(self.following),
             "schedule": None if self.outlook is None else self.outlook.to_dict(),

@@ -10,8 +10,22 @@ from typing import NamedTuple
 from sealbook.errors import InvalidInput
 
 _DAY = timedelta(days=1)
+_EVER = datetime.min.replace(tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 """The last moment that Python knows: what would come later never does."""
+
+
+class Window(NamedTuple):
+    """From when to when a day lasts in its time zone, in UTC: 23 or 25 hours where clocks are set."""
+
+    begins_at: datetime
+    ends_at: datetime
+
+    @classmethod
+    def of(cls, day: date, zone: tzinfo) -> Window:
+        """Return the window of a day; the first one of the calendar begins when Python's time does."""
+        begins_at = _EVER if day == date.min else day_end(day - _DAY, zone)
+        return cls(begins_at, day_end(day, zone))
 
 
 class Deadline(NamedTuple):

@@ -9,12 +9,19 @@ from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 from sealbook.errors import InvalidInput
-from sealbook.model.freshness import Freshness, day_end, last_ended, later
+from sealbook.model.freshness import Freshness, Window, day_end, last_ended, later
 from sealbook.model.keys import PartitionKey
 from sealbook.model.selection import Keyed, Selection, days_of, key_of
 
 Days = tuple[date, date]
 """The first and the last of consecutive days."""
+
+
+class EarlierZone(NamedTuple):
+    """A time zone that held for the days before a day."""
+
+    before: date
+    zone: tzinfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,8 @@ class Account:
     zone: tzinfo = UTC
     first_day: date | None = None
     last_day: date | None = None
+    earlier: tuple[EarlierZone, ...] = ()
+    """Its time zones before that, the first one first: days keep the one that they had (R-PST-8)."""
 
     def __post_init__(self) -> None:
         if self.first_day is not None and self.last_day is not None and self.first_day > self.last_day:
@@ -39,6 +48,23 @@ class Account:
     def within(self, since: date, until: date) -> Days | None:
         """Return which days of a span the account has."""
         return _overlap((since, until), self.first_day, self.last_day)
+
+    def zone_on(self, day: date) -> tzinfo:
+        """Return the time zone of one of its days."""
+        return next((each.zone for each in self.earlier if day < each.before), self.zone)
+
+    def window(self, day: date) -> Window:
+        """Return from when to when a day of it lasts, in UTC."""
+        return Window.of(day, self.zone_on(day))
+
+    def last_over(self, now: datetime) -> date:
+        """Return the last of its days that is over."""
+        last = last_ended(now, self.zone)
+        for before, zone in reversed(self.earlier):
+            if last >= before:
+                break
+            last = min(last_ended(now, zone), before - timedelta(days=1))
+        return last
 
 
 def _later(accounts: Iterable[Account], first: date) -> dict[str, Account]:
@@ -146,7 +172,7 @@ class Universe:
         days = self.days(asset, account)
         if days is None:
             return None
-        return _overlap(days, None, last_ended(now - self._first_due(asset), account.zone))
+        return _overlap(days, None, account.last_over(now - self._first_due(asset)))
 
     def due(self, selection: Selection, now: datetime) -> Iterator[Span]:
         """Yield the spans of days that are due and chosen, in the order of keys."""
@@ -186,12 +212,12 @@ class Universe:
         asset, account = self._of(key)
         if account is None or not self.expects(key):
             return None
-        return later(day_end(key.logical_date, account.zone), self._first_due(asset))
+        return later(day_end(key.logical_date, account.zone_on(key.logical_date)), self._first_due(asset))
 
     def zone(self, key: Keyed) -> tzinfo:
         """Return the time zone of a partition's day; UTC where its customer is not configured."""
         _, account = self._of(key)
-        return UTC if account is None else account.zone
+        return UTC if account is None else account.zone_on(key.logical_date)
 
     def freshness(self, key: Keyed) -> Freshness | None:
         """Return the policy of a partition that is expected."""

@@ -14,6 +14,7 @@ from sealbook.model import PartitionKey, RunId
 from sealbook.model.contract import check_schema_version
 from sealbook.model.keys import parse_date
 from sealbook.model.partition_events import PartitionSealed
+from sealbook.model.sealed_day import SealedDay
 from sealbook.model.wire import as_utc
 from sealbook.raw.layout import PAYLOAD, PAYLOAD_NAME
 
@@ -63,6 +64,11 @@ class RawMetadata:
     def key(self) -> PartitionKey:
         """The partition that was sealed."""
         return PartitionKey(self.source, self.customer_id, self.query_name, self.logical_date)
+
+    @property
+    def day(self) -> SealedDay | None:
+        """When the day was, in the time zone of its account, if that was sealed too."""
+        return SealedDay.from_fields(self.extra)
 
     @property
     def fact(self) -> PartitionSealed:

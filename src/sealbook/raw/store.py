@@ -149,10 +149,12 @@ class RawStore(RawReader):
         query_hash: str,
         extracted_at: datetime,
         api_version: str | None = None,
+        extra: Mapping[str, object] | None = None,
     ) -> RawMetadata:
         """Seal a written payload for good; of racing writers one does, the others get AlreadySealed.
 
-        Safe to call again with the same payload, after a Transient error for one.
+        Safe to call again with the same payload, after a Transient error for one. `extra` are further fields
+        of its metadata, as JSON has them.
         """
         metadata = RawMetadata(
             source=key.source,
@@ -168,6 +170,7 @@ class RawStore(RawReader):
             payload_name=payload.name,
             payload_bytes=payload.payload_bytes,
             payload_sha256=payload.payload_sha256,
+            extra=extra or {},
         )
         return self._sealer.seal(RunPaths(key, RunId(run_id)), payload, metadata)
 

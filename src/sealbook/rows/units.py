@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from sealbook.errors import Corrupt, SealbookError
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.sealed_day import SealedDay
 from sealbook.raw import RawMetadata, RawReader, SealedPartition
 from sealbook.rows.problems import (
     CorruptMetadata,
@@ -57,6 +58,8 @@ class Reading:
     """How many they are, if they were counted when they were read."""
     record_count: int | None = None
     """What the seal says; a slice does not ask it."""
+    day: SealedDay | None = None
+    """The day, where the seal says when that was."""
     problem: Problem | None = None
 
 
@@ -120,7 +123,7 @@ class UnitReader:
         except Corrupt:
             return _look_again(unit, sealed, wanted)
         lines = metadata.record_count if wanted else None
-        return Reading(unit, data, lines, record_count=metadata.record_count)
+        return Reading(unit, data, lines, metadata.record_count, metadata.day)
 
 
 def _look_again(unit: Unit, sealed: SealedPartition, wanted: bool) -> Reading:
@@ -138,7 +141,9 @@ def _look_again(unit: Unit, sealed: SealedPartition, wanted: bool) -> Reading:
         data += chunk if wanted else b""
     if (size, digest.hexdigest()) != (metadata.payload_bytes, metadata.payload_sha256):
         return _corrupt(unit, metadata, size, digest.hexdigest())
-    return Reading(unit, data, record_count=metadata.record_count)  # only this can be wrong
+    return Reading(
+        unit, data, record_count=metadata.record_count, day=metadata.day
+    )  # only these can be wrong
 
 
 def _read_slice(unit: Slice, sealed: SealedPartition) -> Reading:

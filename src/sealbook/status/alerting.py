@@ -8,6 +8,7 @@ from itertools import islice
 
 import msgspec
 
+from sealbook.config import SourceSettings
 from sealbook.ledger.alerts import AlertTurn
 from sealbook.ledger.events import Lag
 from sealbook.ledger.reader import LedgerReader
@@ -18,6 +19,7 @@ from sealbook.model.outlook import Outlook, Prospect
 from sealbook.model.selection import Selection
 from sealbook.model.status import AttemptOutcome
 from sealbook.model.status_line import StatusFilter, StatusLine
+from sealbook.status.accounts import account_alerts
 from sealbook.status.listing import iter_lines
 from sealbook.status.outlooks import Outlooks
 from sealbook.status.receivers import Receiver
@@ -33,13 +35,15 @@ def find_alerts(
     expectations: Expectations,
     lags: Mapping[str, Lag],
     selection: Selection,
+    sources: Mapping[str, SourceSettings],
 ) -> list[Alert]:
-    """Return what is wrong now with partitions that are expected, and with projections; the worst first."""
+    """Return what is wrong now with what is expected, accounts and projections; the worst first."""
     found = [_of_lag(name, lag, expectations) for name, lag in lags.items() if lag.alert is not None]
     for line in iter_lines(ledger.statuses, expectations, selection, _ALERTING):
         if line.expected:
             found += _of_line(line, expectations)
     found += _stopped(ledger, expectations, selection)
+    found += account_alerts(ledger.accounts, sources, selection, expectations.now)
     return sorted(found, key=_by_badness)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 from sealbook.ledger.reader import LedgerReader
-from sealbook.model import PartitionKey, RunEvent, Status
+from sealbook.model import Attempt, PartitionKey, RunEvent, Status
 from sealbook.model.expectations import Expectations
 from sealbook.model.explanation import Explanation, Following, History, Problem, Reading, Standing, Way
 from sealbook.model.freshness import day_end
@@ -15,6 +15,7 @@ from sealbook.model.horizons import IRREPLACEABLE
 from sealbook.model.keys import check_key
 from sealbook.model.outlook import Outlook
 from sealbook.model.partition_events import PartitionFact, read_fact
+from sealbook.model.sealed_day import DAY_OVER
 from sealbook.model.status import AttemptOutcome, Availability
 from sealbook.model.universe import AssetName
 from sealbook.model.words import counted
@@ -42,6 +43,24 @@ def explain(
         _following(known, expectations, outlook),
         _history(known),
         outlook,
+        _day(key, expectations),
+    )
+
+
+def _day(key: PartitionKey, expectations: Expectations) -> str | None:
+    """Say from when to when a day lasts, and which time zones its account has had."""
+    account = expectations.universe.accounts.get(key.source, {}).get(key.customer_id)
+    if account is None or (account.zone is UTC and not account.earlier):
+        return None
+    begins_at, ends_at = account.window(key.logical_date)
+    zones = [str(each.zone) for each in account.earlier] + [str(account.zone)]
+    changes = [
+        f"; from {each.before} on, days of the account are those of {zone}"
+        for each, zone in zip(account.earlier, zones[1:], strict=True)
+    ]
+    zone = account.zone_on(key.logical_date)
+    return (
+        f"The day lasts from {time_text(begins_at)} to {time_text(ends_at)}, as in {zone}{''.join(changes)}."
     )
 
 
@@ -92,10 +111,11 @@ def _standing(known: Known, expectations: Expectations) -> Standing:
         count = None if accepted is None else accepted.record_count
         rows = "" if count is None else f"{counted(count, 'row')} of "
         published = time_text(pointer.published_at)
+        provisional = "" if accepted is None or not _is_provisional(accepted) else _PROVISIONAL
         return Standing(
             Reading.READABLE,
             f"Consumers get run {pointer.run_id}, published {published}:"
-            f" {rows}schema_version {pointer.schema_version}.",
+            f" {rows}schema_version {pointer.schema_version}.{provisional}",
             pointer.run_id,
             pointer.published_at,
             pointer.schema_version,
@@ -108,6 +128,13 @@ def _standing(known: Known, expectations: Expectations) -> Standing:
     if line.expected and known.due_at is not None:
         return Standing(Reading.NOT_DUE, f"It is due {time_text(known.due_at)}.")
     return Standing(Reading.NOT_EXPECTED, f"Nothing is expected here: {_why_not(known.key, expectations)}.")
+
+
+_PROVISIONAL = " It is provisional: it was fetched before the day was over."
+
+
+def _is_provisional(judged: Attempt) -> bool:
+    return any(check.name == DAY_OVER and not check.passed for check in judged.checks)
 
 
 def _why_not(key: PartitionKey, expectations: Expectations) -> str:

@@ -8,6 +8,7 @@ from functools import cache
 
 from sealbook.model import Check, Severity
 from sealbook.model.contract import Contract, RowCount, Rule
+from sealbook.model.sealed_day import SealedDay
 from sealbook.model.words import counted
 from sealbook.rows.offending import OffendingLines
 from sealbook.rows.problems import CorruptMetadata, CorruptPayload
@@ -73,6 +74,8 @@ def content_checks(
     yield _not_empty(contract, content)
     if _is_bounded(contract.row_count):
         yield _row_count(contract.row_count, content.lines, history)
+    if content.day is not None:
+        yield _day_over(content.day)
     for place, rule in enumerate(contract.rules):
         yield _rule(rule, evidence.violating(place), content.rows)
 
@@ -137,6 +140,18 @@ def _row_count(bounds: RowCount, rows: int, history: Sequence[int]) -> Check:
         return _passed(names.ROW_COUNT)
     detail = f"the partition has {counted(rows, 'row')}, and must have {', and '.join(broken)}"
     return Check(names.ROW_COUNT, passed=False, violations=1, detail=detail)
+
+
+def _day_over(day: SealedDay) -> Check:
+    """Say when the day was; a run that was fetched before its end is provisional, and no worse for that."""
+    late = "; it was fetched before that was over: it is provisional" if day.provisional else ""
+    return Check(
+        names.DAY_OVER,
+        passed=not day.provisional,
+        violations=int(day.provisional),
+        detail=f"{day}{late}",
+        severity=Severity.WARN,
+    )
 
 
 def _rule(rule: Rule, violating: OffendingLines, rows: int) -> Check:

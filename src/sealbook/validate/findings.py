@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from sealbook.model.contract import Contract
+from sealbook.model.sealed_day import SealedDay
 from sealbook.rows.offending import OffendingLines
 from sealbook.rows.problems import (
     CorruptMetadata,
@@ -26,12 +27,13 @@ _NONE: Mapping[int, OffendingLines] = MappingProxyType({})
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True, tag="content"):
-    """The piece holds lines, and some may offend. `record_count` is what the seal says, if it was read."""
+    """The piece holds lines, and some may offend. What the seal says is there if it was read."""
 
     lines: int
     rows: int
     offending: dict[str, OffendingLines]
     record_count: int | None = None
+    day: SealedDay | None = None
 
 
 Finding = Content | Problem
@@ -100,7 +102,7 @@ class Evidence:
 def _joined(contents: Iterable[Finding]) -> Content:
     lines = rows = 0
     offending: dict[str, OffendingLines] = {}
-    record_count = None
+    record_count = day = None
     for content in contents:
         assert isinstance(content, Content)
         for check, found in content.offending.items():
@@ -108,7 +110,8 @@ def _joined(contents: Iterable[Finding]) -> Content:
         lines += content.lines
         rows += content.rows
         record_count = content.record_count if record_count is None else record_count
-    return Content(lines, rows, offending, record_count)
+        day = day or content.day
+    return Content(lines, rows, offending, record_count, day)
 
 
 def _lines_before(pieces: dict[int, Finding]) -> dict[int, int]:

@@ -115,4 +115,4 @@ def _texts_of_keys(
 def _finding(reading: Reading, part: Part) -> Finding:
     if reading.problem is not None:
         return reading.problem
-    return Content(part.lines, part.rows, part.offending, reading.record_count)
+    return Content(part.lines, part.rows, part.offending, reading.record_count, reading.day)

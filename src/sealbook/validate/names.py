@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sealbook.model.sealed_day import DAY_OVER
 from sealbook.rows.offending import EXTRA_COLUMNS, JSON, REQUIRED, TYPES
 
 METADATA = "metadata"
@@ -26,12 +27,14 @@ CHECKS = (
     DATE_COLUMN,
     NOT_EMPTY,
     ROW_COUNT,
+    DAY_OVER,
 )
 """Besides these, each rule of the contract is a check under its own name."""
 
 __all__ = [
     "CHECKS",
     "DATE_COLUMN",
+    "DAY_OVER",
     "EXTRA_COLUMNS",
     "JSON",
     "METADATA",

@@ -50,6 +50,9 @@ def diagnose(load: Callable[[], Settings], *, spark: bool = False, quick: bool =
     yield from places
     for source in settings.sources.values():
         yield from examined(f"source {source.name}", _source(source))
+    for source in settings.sources.values():
+        if source.discovery is not None:
+            yield from examined(f"accounts of {source.name}", _accounts(settings, source, has_ledger))
     queries = [query for source in settings.sources.values() for query in source.queries.values()]
     if has_ledger:
         yield from examined("contracts", lambda: _columns(settings, queries))
@@ -149,12 +152,47 @@ def _source(source: SourceSettings) -> Callable[[], Iterator[Finding]]:
         from sealbook.model.selection import Selection
 
         check_sources({source.name: source}, [Selection(source=source.name, queries=source.queries)])
-        has = f"{counted(len(source.customers), 'customer')}, {_queries(len(source.queries))}"
+        customers = counted(len(source.customers), "customer")
+        if source.discovery is not None:
+            customers = f"accounts below {source.discovery.root}"
+        has = f"{customers}, {_queries(len(source.queries))}"
         part = f"source {source.name}"
         yield ok(part, f"{has}; nothing speaks against fetching")
         for said, remedy, urgency in examine_source(source, utc_now().date()):
             level = Level.FAIL if urgency is Urgency.NOW else Level.WARN
             yield ok(part, said) if remedy is None else Finding(level, part, said, remedy)
+
+    return look
+
+
+def _accounts(
+    settings: Settings, source: SourceSettings, has_ledger: bool
+) -> Callable[[], Iterator[Finding]]:
+    part, remedy = f"accounts of {source.name}", f"`sealbook accounts refresh --source {source.name}`"
+
+    def look() -> Iterator[Finding]:
+        from sealbook.config import find_zone
+        from sealbook.status.accounts import account_problems, refresh_problem
+
+        if not has_ledger:
+            yield warn(part, "they were not asked for yet", remedy)
+            return
+        with open_ledger_reader(settings.ledger, scope=settings.scope) as ledger:
+            refresh, known, now = (
+                ledger.accounts.refresh(source.name),
+                ledger.accounts.known(source.name),
+                ledger.now(),
+            )
+        late = refresh_problem(source, refresh, now)
+        if late is not None or refresh.refreshed_at is None:
+            yield warn(part, late or "they were not asked for yet", remedy)
+        if refresh.refreshed_at is None or source.discovery is None:
+            return
+        expected = len(source.discovery.accounts(known, find_zone))
+        told = f"as of {refresh.refreshed_at:%Y-%m-%d %H:%M} UTC"
+        yield ok(part, f"{counted(len(known), 'account')}, days of {expected:,} are expected, {told}")
+        for each in account_problems(source, known):
+            yield warn(part, f"{each.customer_id}: {each.message}", each.remedy)
 
     return look
 

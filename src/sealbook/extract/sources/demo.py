@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import msgspec
 
@@ -24,7 +24,19 @@ from sealbook.extract.sources.demo_faults import (
 )
 from sealbook.extract.sources.demo_rows import demo_lines
 from sealbook.model import PartitionKey
+from sealbook.model.accounts import DiscoveredAccount
 from sealbook.model.contract import Query
+
+
+class DemoAccount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An account that a demo source tells of."""
+
+    id: str
+    name: str | None = None
+    status: Literal["enabled", "suspended", "canceled", "closed"] = "enabled"
+    time_zone: str | None = None
+    currency: str | None = None
+    labels: tuple[str, ...] = ()
 
 
 class DemoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,6 +54,8 @@ class DemoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What goes wrong, and where."""
     memory: Path | None = None
     """A folder that counts fetches for faults that skip or pass; without one, each process counts its own."""
+    accounts: tuple[DemoAccount, ...] = ()
+    """What it tells whoever asks which accounts there are; rows are given for any."""
 
 
 class DemoSource:
@@ -58,6 +72,21 @@ class DemoSource:
     def from_options(cls, options: Mapping[str, object]) -> Self:
         """Make a demo source of the fields of DemoOptions."""
         return cls(read_options("demo", DemoOptions, options))
+
+    def accounts(self, root: str, queries: Sequence[Query]) -> Iterator[DiscoveredAccount]:  # noqa: ARG002
+        """Tell of the accounts that the options have, below a manager of any id."""
+        yield DiscoveredAccount(root, name="demo", is_manager=True)
+        for each in self._options.accounts:
+            yield DiscoveredAccount(
+                each.id,
+                name=each.name,
+                status=each.status,
+                is_open=each.status in ("enabled", "suspended"),
+                level=1,
+                time_zone=each.time_zone,
+                currency=each.currency,
+                labels=each.labels,
+            )
 
     def fetch(self, key: PartitionKey, query: Query) -> Iterator[bytes]:  # noqa: ARG002
         """Give the rows of one partition. The shape goes by the key's query name; the text is not read."""

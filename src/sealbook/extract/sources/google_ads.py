@@ -14,9 +14,11 @@ import msgspec
 from sealbook.config.documents import error_in
 from sealbook.errors import ConfigError, InvalidInput, Permanent
 from sealbook.extract.source import BadOption, Remark, read_options
+from sealbook.extract.sources.google_ads_accounts import AccountTree
 from sealbook.extract.sources.google_ads_client import (
     CUSTOMERS,
     GoogleAdsOptions,
+    api_versions,
     check_api_version,
     open_service,
     require_client,
@@ -26,6 +28,7 @@ from sealbook.extract.sources.google_ads_errors import classed, request_errors
 from sealbook.extract.sources.google_ads_ranges import DAYS_PER_REQUEST, PLACEHOLDER, bind_range
 from sealbook.extract.sources.google_ads_rows import Columns, RowFlattener
 from sealbook.model import PartitionKey
+from sealbook.model.accounts import DiscoveredAccount
 from sealbook.model.contract import Query
 from sealbook.model.keys import GOOGLE_ADS, check_customer_id, normalise_customer_id
 from sealbook.model.words import counted
@@ -96,6 +99,13 @@ class GoogleAdsSource:
                 "Give their user access to the account, or to a manager account above it.",
             )
         return Remark(f"API {api_version} answers: {counted(accounts, 'account')} directly accessible")
+
+    def accounts(self, root: str, queries: Sequence[Query]) -> Iterator[DiscoveredAccount]:
+        """Stream the account tree below a manager account, in the newest API version of the queries."""
+        versions = {check_api_version(query) for query in queries}
+        api_version = max(versions, key=api_versions().index)
+        tree = AccountTree(self._service(api_version), api_version, self._options.timeout_seconds)
+        return tree.accounts(root)
 
     def fetch(self, key: PartitionKey, query: Query) -> Iterator[Columns]:
         """Stream the rows of one partition as flat columns."""

@@ -16,7 +16,7 @@ from sealbook.model import PartitionKey
 from sealbook.model.expectations import Expectations
 from sealbook.model.freshness import Freshness
 from sealbook.model.selection import Selection
-from sealbook.model.universe import AssetName, Universe, Upstream
+from sealbook.model.universe import AssetName, EarlierZone, Universe, Upstream
 
 SeriesName = tuple[str, str, str]
 """Source, customer and query."""
@@ -34,6 +34,7 @@ class Calendar(NamedTuple):
 
     freshness: Freshness | None
     zone: tzinfo
+    earlier: tuple[EarlierZone, ...] = ()
 
 
 class Series(NamedTuple):
@@ -187,9 +188,9 @@ def _series(expectations: Expectations, name: SeriesName, number: int | None, da
     account = None if asset is None else universe.accounts.get(source, {}).get(customer_id)
     span = None if account is None else universe.days(asset_name, account)
     if asset is None or account is None or span is None:
-        parts = stretches(None, UTC, None, expectations.now)
+        parts = stretches(None, UTC, (), None, expectations.now)
         return Series(name, asset_name, None, number, *days, None, -FOREVER, parts)
-    calendar = Calendar(asset.freshness, account.zone)
+    calendar = Calendar(asset.freshness, account.zone, account.earlier)
     parts = stretches(*calendar, span, expectations.now)
     due_until = max((each.last for each in parts if each.due), default=-FOREVER)
     expected = day_number(span[0]), day_number(span[1])

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from sealbook.ledger.status.tables import day_number, day_of
 from sealbook.model.freshness import Freshness, day_end, last_ended
+from sealbook.model.universe import EarlierZone
 
 FOREVER = 10_000_000
 """A day number beyond any that there is; its negative is before any."""
@@ -45,20 +46,34 @@ class Stretch(NamedTuple):
 
 @lru_cache(maxsize=4_096)  # accounts of one zone and first day share it
 def stretches(
-    freshness: Freshness | None, zone: tzinfo, days: tuple[date, date] | None, now: datetime
+    freshness: Freshness | None,
+    zone: tzinfo,
+    earlier: tuple[EarlierZone, ...],
+    days: tuple[date, date] | None,
+    now: datetime,
 ) -> tuple[Stretch, ...]:
     """Cut all days, from the first to the last, into stretches; `days` are those that are expected."""
     if days is None:
         return (Stretch(-FOREVER, FOREVER, expected=False, due=False),)
     first, last = map(day_number, days)
-    points = freshness.due if freshness is not None else (timedelta(),)
-    due_until = min(last, day_number(last_ended(now - points[0], zone)))
     found = [Stretch(-FOREVER, first - 1, expected=False, due=False)]
-    if first <= due_until:
-        found += _due(freshness, zone, first, due_until, now)
-    found.append(Stretch(max(first, due_until + 1), last, expected=True, due=False))
+    begin = first
+    for end, held in (*((day_number(each.before) - 1, each.zone) for each in earlier), (last, zone)):
+        found += _of_zone(freshness, held, begin, min(end, last), now)
+        begin = max(begin, end + 1)
     found.append(Stretch(last + 1, FOREVER, expected=False, due=False))
     return tuple(each for each in found if each.first <= each.last)
+
+
+def _of_zone(
+    freshness: Freshness | None, zone: tzinfo, first: int, last: int, now: datetime
+) -> Iterator[Stretch]:
+    """Cut the days of one time zone: those that are due, and the rest."""
+    points = freshness.due if freshness is not None else (timedelta(),)
+    due_until = min(last, day_number(last_ended(now - points[0], zone)))
+    if first <= due_until:
+        yield from _due(freshness, zone, first, due_until, now)
+    yield Stretch(max(first, due_until + 1), last, expected=True, due=False)
 
 
 def _due(
