@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -91,12 +91,13 @@ class Loader:
         if not rebuild:
             return LoadPlan(selection, items, full=full)
         planned = {(item.key, item.run_id, item.schema_version) for item in items}
-        others = (
-            each
+        # Of runs that share files, one is enough: they are the same.
+        others = {
+            (each.key, each.files_run_id, each.record.schema_version): each
             for each in self._pointers.stored_artifacts(selection)
             if (each.key, each.record.run_id, each.record.schema_version) not in planned
-        )
-        return LoadPlan(selection, items, tuple(others), full)
+        }
+        return LoadPlan(selection, items, tuple(others.values()), full)
 
     def run(
         self, plan: LoadPlan, on_progress: OnProgress = no_progress, under: Fences | None = None
@@ -111,6 +112,11 @@ class Loader:
         if hidden:
             on_progress(len(hidden), rows=0, size=0)
             yield [Loaded(key, LoadEnding.HIDDEN) for key in hidden]
+        for shared in self._share(plan, under):
+            on_progress(len(shared), rows=0, size=0)
+            yield shared
+            done = {each.key for each in shared}
+            plan = replace(plan, items=tuple(item for item in plan.items if item.key not in done))
         if plan.rebuild or any(item.action is not Action.HIDE for item in plan.items):
             from sealbook.load.loading import Loading
             from sealbook.raw import RawReader
@@ -128,3 +134,21 @@ class Loader:
                 on_progress,
                 under,
             ).results()
+
+    def _share(self, plan: LoadPlan, under: Fences | None) -> Iterator[list[Loaded]]:
+        """Publish runs whose payload is that of the published run: that needs no Spark."""
+        planned = [
+            (item.key, item.run_id)
+            for item in plan.items
+            if item.action is Action.REPLACE and item.run_id is not None
+        ]
+        if not planned:
+            return
+        from sealbook.load.sharing import Sharing
+        from sealbook.raw import RawReader
+        from sealbook.warehouse.part_files import PartFiles
+
+        sharing = Sharing(
+            self._pointers, RawReader.open(self._raw_url), PartFiles(self._warehouse_url), under
+        )
+        yield from sharing.results(plan.selection, planned, full=plan.full)

@@ -8,9 +8,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sealbook.errors import Conflict, Transient
+from sealbook.errors import Transient
 from sealbook.ledger.pointers import Pointers
 from sealbook.load.orders import Order, divide
+from sealbook.load.publishing import load_result, publish
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.load.staging import (
     PART_BYTES,
@@ -21,11 +22,11 @@ from sealbook.load.staging import (
     StagingTask,
     WrittenPart,
 )
-from sealbook.model.claims import LOST, Fences
+from sealbook.model.claims import Fences
 from sealbook.model.contract import Query
 from sealbook.model.failures import ErrorClass
 from sealbook.model.progress import OnProgress, no_progress
-from sealbook.model.publication import FORMAT, Action, Artifact, Staged, SwapResult, is_unnamed
+from sealbook.model.publication import FORMAT, Action, Artifact, Staged, is_unnamed
 from sealbook.model.words import counted
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES
@@ -46,20 +47,6 @@ _BATCH = 5_000
 _LONGEST_WAIT_SECONDS = 10.0
 _MOST_GIVEN_UP = 40
 """Tasks whose worker dies are halved to find the run that does it. Beyond so many, it is not the runs."""
-
-_ENDINGS = {
-    "loaded": (LoadEnding.LOADED, None),
-    "replaced": (LoadEnding.REPLACED, None),
-    "unchanged": (LoadEnding.UNCHANGED, None),
-    "moved": (LoadEnding.SKIPPED, "its authority moved on since the plan"),
-    "removed": (
-        LoadEnding.SKIPPED,
-        "a clean-up took its artifact away since the plan; the next load stages it",
-    ),
-    "lost": (LoadEnding.SKIPPED, LOST),
-    "miscounted": (LoadEnding.FAILED, "its artifact has another number of records than was accepted"),
-}
-"""The fields of SwapResult, and what each says of a partition."""
 
 
 @dataclass(slots=True)
@@ -175,11 +162,12 @@ class Loading:
             order.record_count,
             sum(part.bytes for part in parts),
             digest,
-            location_of(order.artifact),
+            location_of(order.filed),
             len(parts),
             FORMAT if earlier is None else earlier.format,
             order.copy,
             digests if len(digests) > 1 else None,
+            None if earlier is None else earlier.record.files_run_id,
         )
         yield from self._complete(order, staged, is_intact=False)
 
@@ -189,7 +177,7 @@ class Loading:
             self._batch.append(staged)
             return
         ending = LoadEnding.UNCHANGED if is_intact else LoadEnding.REBUILT
-        result = _loaded(order.artifact, ending, record_count=order.record_count, size=staged.bytes)
+        result = load_result(order.artifact, ending, record_count=order.record_count, size=staged.bytes)
         if order.earlier is not None and order.earlier.copy != staged.copy:
             self._refiled.append((staged, result))
         else:
@@ -214,19 +202,11 @@ class Loading:
         return results
 
     def _publish(self, batch: list[Staged]) -> list[Loaded]:
-        try:
-            return _swap_results(batch, self._pointers.swap(batch, self._under))
-        except Conflict as error:
-            # Another load recorded other bytes since the plan: find the partition, and publish the rest.
-            if len(batch) == 1:
-                artifact = batch[0].artifact
-                return [_loaded(artifact, LoadEnding.FAILED, reason=str(error), error=ErrorClass.of(error))]
-            half = len(batch) // 2
-            return [*self._publish(batch[:half]), *self._publish(batch[half:])]
+        return publish(self._pointers, batch, self._under)
 
     def _failed(self, order: Order, reason: str, error_class: ErrorClass = ErrorClass.PERMANENT) -> Loaded:
         self._on_progress(1, rows=0, size=0)
-        return _loaded(order.artifact, LoadEnding.FAILED, reason=reason, error=error_class)
+        return load_result(order.artifact, LoadEnding.FAILED, reason=reason, error=error_class)
 
 
 def _given_up(task: StagingTask, error: Exception) -> NotStaged:
@@ -263,34 +243,5 @@ def _as_it_was(order: Order) -> Staged:
         earlier.format,
         earlier.copy,
         earlier.part_digests,
-    )
-
-
-def _swap_results(batch: Iterable[Staged], swapped: SwapResult) -> list[Loaded]:
-    staged = {each.key: each for each in batch}
-    return [
-        _loaded(
-            staged[key].artifact,
-            ending,
-            record_count=staged[key].record_count,
-            size=staged[key].bytes,
-            reason=reason,
-            error=ErrorClass.PERMANENT if ending is LoadEnding.FAILED else None,
-        )
-        for name, (ending, reason) in _ENDINGS.items()
-        for key in getattr(swapped, name)
-    ]
-
-
-def _loaded(
-    artifact: Artifact,
-    ending: LoadEnding,
-    *,
-    record_count: int = 0,
-    size: int = 0,
-    reason: str | None = None,
-    error: ErrorClass | None = None,
-) -> Loaded:
-    return Loaded(
-        artifact.key, ending, artifact.run_id, artifact.schema_version, record_count, size, reason, error
+        earlier.record.files_run_id,
     )

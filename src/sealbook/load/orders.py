@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 from sealbook.errors import SealbookError
@@ -39,6 +39,12 @@ class Order:
     def key(self) -> PartitionKey:
         """The partition."""
         return self.artifact.key
+
+    @property
+    def filed(self) -> Artifact:
+        """The artifact whose files they are: its own, or that of a run with the same payload."""
+        earlier = self.earlier
+        return self.artifact if earlier is None else replace(self.artifact, run_id=earlier.files_run_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,7 @@ def _placings(
         earlier = order.earlier
         if earlier is not None:
             kept = earlier if earlier.kept and not is_large else None
-            found[unit.ordinal] = Placing(earlier.format, order.copy, kept)
+            found[unit.ordinal] = Placing(earlier.format, order.copy, kept, earlier.files_run_id)
         elif order.copy:
             found[unit.ordinal] = Placing(copy=order.copy)
     return found

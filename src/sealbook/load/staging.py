@@ -12,6 +12,7 @@ from itertools import accumulate, islice
 from math import ceil
 
 from sealbook.errors import NotFound, SealbookError, Transient
+from sealbook.model import RunId
 from sealbook.model.contract import Contract
 from sealbook.model.failures import ErrorClass
 from sealbook.model.publication import FIRST_FORMAT, FORMAT, Artifact, StoredArtifact
@@ -40,11 +41,15 @@ PART_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """How an artifact is written: in which format, as which copy. `kept` is what should be there already."""
+    """How an artifact is written: in which format, as which copy. `kept` is what should be there already.
+
+    `files_run_id` is the run that it is written for, if that is another one with the same payload.
+    """
 
     format: int = FORMAT
     copy: int = 0
     kept: StoredArtifact | None = None
+    files_run_id: RunId | None = None
 
 
 _FIRST = Placing()
@@ -211,8 +216,8 @@ class Stager:
             if flawed is not None:
                 results.append(NotStaged(each.unit.ordinal, _flaw(flawed, version)))
                 continue
-            artifact = Artifact(each.unit.key, each.unit.run_id, version)
             placing = task.placing(each.unit)
+            artifact = Artifact(each.unit.key, placing.files_run_id or each.unit.run_id, version)
             written = []
             for number, (part, end) in enumerate(own, start=each.unit.piece):
                 stamp = None if placing.format == FIRST_FORMAT else stamp_of(artifact, number)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from sqlalchemy import FromClause, Select, and_, case, func, not_, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, case, func, not_, or_, select
 
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same, stream
@@ -18,9 +18,11 @@ from sealbook.ledger.pointers.conditions import (
     OPEN,
     STATUS,
     SUCCESS,
+    TAKEN,
     changed_keys,
     pointer_of,
     record_of,
+    removal_of,
 )
 from sealbook.ledger.pointers.records import STORED, stored
 from sealbook.ledger.pointers.tables import (
@@ -33,9 +35,17 @@ from sealbook.ledger.pointers.tables import (
 )
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
-from sealbook.ledger.states.tables import partition_state
+from sealbook.ledger.states.tables import attempt, partition_state
 from sealbook.model import PartitionKey, Status
-from sealbook.model.publication import Action, Difference, PlanItem, Pointer, PointerStatus
+from sealbook.model.publication import (
+    FORMAT,
+    Action,
+    Difference,
+    PlanItem,
+    Pointer,
+    PointerStatus,
+    SameSoFar,
+)
 from sealbook.model.selection import Selection
 
 _ACTION = {action.value: action for action in Action}
@@ -56,13 +66,13 @@ class PlanReader:
         changed, differing = self._differing(selection, full=full)
         key = [changed.c[name] for name in KEY]
         authority = [partition_state.c[name] for name in ("current_run_id", "schema_version", "record_count")]
+        files_run_id = func.coalesce(load_record.c.files_run_id, partition_state.c.current_run_id)
         loaded_before, removed_since = (
-            and_(
-                SUCCESS,
-                same(table, partition_state, "schema_version"),
-                table.c.run_id == partition_state.c.current_run_id,
+            and_(SUCCESS, same(table, partition_state, "schema_version"), table.c.run_id == run_id)
+            for table, run_id in (
+                (load_record, partition_state.c.current_run_id),
+                (removal, files_run_id),
             )
-            for table in (load_record, removal)
         )
         query = (
             differing.add_columns(*key, ACTION, *(case((SUCCESS, each)) for each in authority))
@@ -72,6 +82,36 @@ class PlanReader:
             .order_by(*key)
         )
         return stream(self._database, query, _plan_item)
+
+    def same_so_far(self, selection: Selection = EVERYTHING, *, full: bool = False) -> Iterator[SameSoFar]:
+        """Stream what is to replace a published run, and may have its payload by all that the ledger knows.
+
+        Both are of the same version, were judged by the same validator, and have the same number of records;
+        the files of the published run are kept, and the new one was never loaded.
+        """
+        _, differing = self._differing(selection, full=full)
+        known = load_record.alias("known")
+        is_known = select(known.c.run_id).where(
+            same(known, partition_state, "schema_version"),
+            known.c.run_id == partition_state.c.current_run_id,
+        )
+        query = (
+            differing.add_columns(partition_state.c.current_run_id, *STORED)
+            .join(load_record, record_of(pointer))
+            .outerjoin(removal, removal_of(load_record))
+            .where(
+                SUCCESS,
+                partition_state.c.current_run_id != pointer.c.run_id,
+                partition_state.c.schema_version == pointer.c.schema_version,
+                partition_state.c.record_count == load_record.c.record_count,
+                load_record.c.format == FORMAT,
+                not_(TAKEN),
+                not_(is_known.exists()),
+                _judged_by(partition_state.c.current_run_id) == _judged_by(pointer.c.run_id),
+            )
+            .order_by(*(pointer.c[name] for name in KEY))
+        )
+        return stream(self._database, query, lambda run_id, *row: SameSoFar(run_id, stored(*row)))
 
     def plan_counts(self, selection: Selection = EVERYTHING, *, full: bool = False) -> dict[Action, int]:
         """Count what a load has to do, by action; every action is there, be it with 0."""
@@ -140,6 +180,18 @@ class PlanReader:
             .where(DIFFERS)
         )
         return changed, query
+
+
+def _judged_by(run_id: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the validator of a run's latest judgement, which its contract is a part of."""
+    return (
+        select(attempt.c.validator_id)
+        .where(same(attempt, partition_state), attempt.c.run_id == run_id)
+        .order_by(attempt.c.attempt.desc())
+        .limit(1)
+        .correlate(partition_state, pointer)
+        .scalar_subquery()
+    )
 
 
 def _plan_item(

@@ -21,7 +21,17 @@ from sealbook.ledger.db.types import Name, RunIdText, Sha256, TextLines, UtcTime
 ARTIFACT = (*KEY, "run_id", "schema_version")
 """What identifies an artifact."""
 
-STAGED = ("record_count", "bytes", "digest", "location", "parts", "format", "copy", "part_digests")
+STAGED = (
+    "record_count",
+    "bytes",
+    "digest",
+    "location",
+    "parts",
+    "format",
+    "copy",
+    "part_digests",
+    "files_run_id",
+)
 """What a load record knows of an artifact, beside when it was loaded."""
 
 REFILED = ("copy", "part_digests")
@@ -45,11 +55,16 @@ load_record = Table(
     Column("format", Integer, nullable=False, server_default=text("1")),
     Column("copy", Integer, nullable=False, server_default=text("0")),
     Column("part_digests", TextLines),
+    Column("files_run_id", RunIdText),
     PrimaryKeyConstraint(*ARTIFACT),
     CheckConstraint("record_count >= 0 AND bytes >= 0 AND parts >= 1", name="counts"),
     sqlite_with_rowid=False,
 )
-"""What was ever loaded. Its location is there only where it is not that of the layout: see `locations.py`."""
+"""What was ever loaded. Its location is there only where it is not that of the layout: see `locations.py`.
+
+A run whose payload is that of the run published before it has no files of its own: `files_run_id` is the run
+whose files it shares, which always has files of its own.
+"""
 
 pointer = Table(
     "pointer",
