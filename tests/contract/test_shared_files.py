@@ -222,24 +222,24 @@ def test_files_that_are_written_anew_are_those_of_all_that_share_them(book: Book
 def test_files_that_a_clean_up_took_since_the_plan_are_not_shared(book: Book) -> None:
     seal(book, 2)
     judge(book, 2)
-    [same] = book.ledger.pointers.same_so_far()
+    [same] = book.ledger.pointers.replacements()
     book.ledger.judge(
         [Verdict.reject(KEY, run_id(2), error_message="bad", validator_version="v1", revalidation_id="x")]
     )
     book.ledger.pointers.hide()
     assert clean_up(book) == 1
     book.ledger.judge([accept(KEY, 2, again="y", records=ROWS)])
-    assert book.ledger.pointers.swap([same.shared]).removed == (KEY,)
-    assert list(book.ledger.pointers.same_so_far()) == []
+    assert book.ledger.pointers.swap([same.shared(timedelta())]).removed == (KEY,)
+    assert list(book.ledger.pointers.replacements()) == []
 
 
 def test_another_load_may_have_staged_it_meanwhile(book: Book) -> None:
     """Its record stands: the pointer names the files that it says, or waits for the next load."""
     seal(book, 2)
     judge(book, 2)
-    [same] = book.ledger.pointers.same_so_far()
+    [same] = book.ledger.pointers.replacements()
     put(book, 2)
-    assert book.ledger.pointers.swap([same.shared]).unchanged == (KEY,)
+    assert book.ledger.pointers.swap([same.shared(timedelta())]).unchanged == (KEY,)
     assert [each.files_run_id for each in book.ledger.pointers.load_records()] == [None, None]
     book.ledger.rollback(KEY, run_id(1), actor="ann", reason="to see")
     book.ledger.rollback(KEY, run_id(2), actor="ann", reason="to see")

@@ -90,6 +90,8 @@ def test_the_same_payload_shares_files_and_is_staged_as_them_when_they_are_gone(
     loader = loaded.loader(no_spark)
     assert _endings(chain.from_iterable(loader.run(loader.plan(Selection())))) == {LoadEnding.IDENTICAL}
     assert (loaded.files(), {each.run_id for each in loaded.published()}) == (before, {same})
+    [drift] = loaded.ledger.pointers.drift_sums()
+    assert (drift.replacements, drift.unchanged, drift.rows, drift.change) == (len(KEYS), len(KEYS), 60, 0)
     records = list(loaded.ledger.pointers.load_records())
     newer = loaded.seal([KEY], restatement=3)
     loaded.accept([KEY], newer)
@@ -127,6 +129,15 @@ def test_a_new_run_replaces_wholly_and_a_demotion_hides(spark: SparkSession, loa
     assert after[KEY].run_id == newer
     assert after.keys() == before.keys() - {KEYS[1]}
     assert {key: after[key] for key in KEYS[2:]} == {key: before[key] for key in KEYS[2:]}
+    [drift] = loaded.ledger.pointers.drift_sums()
+    assert (drift.replacements, drift.compared, drift.unchanged, drift.rows) == (1, 1, 0, 5)
+    assert (drift.changed > 0, set(drift.columns) <= set(contract_columns())) == (True, True)
+    assert drift.change == max(drift.columns.values()) > 0
+
+
+def contract_columns() -> list[str]:
+    """Return the names of what is loaded."""
+    return [column.name for column in demo_queries()["campaign_daily"].contracts["1"].columns]
 
 
 def test_progress_counts_every_partition_once_however_it_ends(spark: SparkSession, loaded: Warehouse) -> None:

@@ -87,6 +87,7 @@ class Book(Readable):
         """The stages, and the runs that go through them."""
         from sealbook.load.loader import Loader
         from sealbook.pipeline import Pipeline
+        from sealbook.status.universe import universe_of
         from sealbook.validate.validator import Validator
 
         ledger, settings = self.ledger, self.settings
@@ -108,6 +109,7 @@ class Book(Readable):
                 self._stage_spark,
                 raw_url=settings.raw,
                 warehouse_url=settings.warehouse,
+                zone=universe_of(settings.sources, {}).zone,
             ),
             self._start_java,
         )

@@ -27,6 +27,7 @@ MODULES = {
     "coverage": "sealbook.cli.coverage",
     "sql": "sealbook.cli.sql",
     "diff": "sealbook.cli.diff",
+    "drift": "sealbook.cli.drift",
     "changes": "sealbook.cli.changes",
     "consumers": "sealbook.cli.consumers",
     "contract": "sealbook.cli.contract",

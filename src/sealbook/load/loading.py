@@ -6,10 +6,12 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sealbook.errors import Transient
 from sealbook.ledger.pointers import Pointers
+from sealbook.load.drifting import Replaced
 from sealbook.load.orders import Order, divide
 from sealbook.load.publishing import load_result, publish
 from sealbook.load.results import Loaded, LoadEnding
@@ -22,8 +24,10 @@ from sealbook.load.staging import (
     StagingTask,
     WrittenPart,
 )
+from sealbook.model import PartitionKey
 from sealbook.model.claims import Fences
 from sealbook.model.contract import Query
+from sealbook.model.drift import Drift
 from sealbook.model.failures import ErrorClass
 from sealbook.model.progress import OnProgress, no_progress
 from sealbook.model.publication import FORMAT, Action, Artifact, Staged, is_unnamed
@@ -55,6 +59,7 @@ class _Gathered:
 
     outstanding: int
     parts: list[WrittenPart] = field(default_factory=list)
+    drift: Drift | None = None
     has_failed: bool = False
 
 
@@ -71,6 +76,7 @@ class Loading:
         plan: LoadPlan,
         on_progress: OnProgress = no_progress,
         under: Fences | None = None,
+        replaced: Mapping[PartitionKey, Replaced] = MappingProxyType({}),
         *,
         part_bytes: int = PART_BYTES,
         block_bytes: int = BLOCK_BYTES,
@@ -80,7 +86,7 @@ class Loading:
         self._on_progress = on_progress
         self._under = under
         self._stager = Stager(raw, artifacts, task_tries(spark), part_bytes, block_bytes)
-        self._orders = list(_orders(plan))
+        self._orders = list(_orders(plan, replaced))
         cores = spark.sparkContext.defaultParallelism
         self._divided = divide(self._orders, queries, raw, cores=cores, part_bytes=part_bytes)
         self._gathered = {ordinal: _Gathered(units) for ordinal, units in self._divided.units.items()}
@@ -136,11 +142,12 @@ class Loading:
                 gathered.has_failed = True
             else:
                 gathered.parts.extend(result.parts)
+                gathered.drift = gathered.drift or result.drift
                 if not gathered.outstanding and not gathered.has_failed:
-                    yield from self._complete_parts(order, gathered.parts)
+                    yield from self._complete_parts(order, gathered)
 
-    def _complete_parts(self, order: Order, parts: list[WrittenPart]) -> Iterator[Loaded]:
-        parts.sort(key=lambda part: part.number)
+    def _complete_parts(self, order: Order, gathered: _Gathered) -> Iterator[Loaded]:
+        parts = sorted(gathered.parts, key=lambda part: part.number)
         rows = sum(part.rows for part in parts)
         if rows != order.record_count:
             yield self._failed(
@@ -168,6 +175,7 @@ class Loading:
             order.copy,
             digests if len(digests) > 1 else None,
             None if earlier is None else earlier.record.files_run_id,
+            gathered.drift or order.drift_unknown("its payload is too large"),
         )
         yield from self._complete(order, staged, is_intact=False)
 
@@ -215,14 +223,15 @@ def _given_up(task: StagingTask, error: Exception) -> NotStaged:
     return NotStaged(unit.ordinal, why_given_up(error), ErrorClass.TRANSIENT)
 
 
-def _orders(plan: LoadPlan) -> Iterator[Order]:
+def _orders(plan: LoadPlan, replaced: Mapping[PartitionKey, Replaced]) -> Iterator[Order]:
     for item in plan.items:
         if item.action is Action.HIDE:
             continue
         if item.run_id is None or item.schema_version is None or item.record_count is None:
             raise AssertionError(f"{item.key} is to be loaded, but its state names no run")
         artifact = Artifact(item.key, item.run_id, item.schema_version)
-        yield Order(artifact, item.record_count, item.copy, item.earlier, publishes=True)
+        before = replaced.get(item.key)
+        yield Order(artifact, item.record_count, item.copy, item.earlier, publishes=True, replaced=before)
     for each in plan.rebuild:
         copy = each.copy + is_unnamed(each.format, each.copy)  # written anew, it gets a name with a digest
         yield Order(each.artifact, each.record.record_count, copy, each, publishes=False)
@@ -244,4 +253,5 @@ def _as_it_was(order: Order) -> Staged:
         earlier.copy,
         earlier.part_digests,
         earlier.record.files_run_id,
+        order.drift_unknown("it was staged before"),
     )

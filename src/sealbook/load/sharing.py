@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import islice
 
 from sealbook.errors import SealbookError
@@ -12,8 +13,7 @@ from sealbook.load.publishing import publish
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import PartitionKey, RunId
 from sealbook.model.claims import Fences
-from sealbook.model.publication import SameSoFar
-from sealbook.model.selection import Selection
+from sealbook.model.publication import Replacement
 from sealbook.raw import RawReader
 from sealbook.warehouse.checking import check_artifact
 from sealbook.warehouse.part_files import PartFiles
@@ -33,28 +33,19 @@ class Sharing:
     pointers: Pointers
     raw: RawReader
     files: PartFiles
+    age: Callable[[PartitionKey, RunId], timedelta]
     under: Fences | None = None
 
-    def results(
-        self, selection: Selection, planned: Iterable[tuple[PartitionKey, RunId]], *, full: bool
-    ) -> Iterator[list[Loaded]]:
-        """Publish what of a plan shares files, and yield what came of it once the ledger has it."""
-        wanted = set(planned)
-        found = (
-            each
-            for each in self.pointers.same_so_far(selection, full=full)
-            if (each.key, each.run_id) in wanted
-        )
-        while batch := list(islice(found, _BATCH)):
-            same = [each for each, is_same in zip(batch, self._compared(batch), strict=True) if is_same]
+    def results(self, replacements: Iterable[Replacement]) -> Iterator[list[Loaded]]:
+        """Publish those that share files, and yield what came of them once the ledger has it."""
+        maybe_same = (each for each in replacements if each.maybe_same)
+        while batch := list(islice(maybe_same, _BATCH)):
+            compared = zip(batch, self.raw.each(self._is_same, batch), strict=True)
+            same = [each.shared(self.age(each.key, each.run_id)) for each, is_same in compared if is_same]
             if same:
-                results = publish(self.pointers, [each.shared for each in same], self.under)
-                yield [_shared(each) for each in results]
+                yield [_shared(each) for each in publish(self.pointers, same, self.under)]
 
-    def _compared(self, batch: Sequence[SameSoFar]) -> Iterator[bool]:
-        return self.raw.each(self._is_same, batch)
-
-    def _is_same(self, each: SameSoFar) -> bool:
+    def _is_same(self, each: Replacement) -> bool:
         """Say whether a run has the payload of the published one, whose files are there."""
         try:
             seals = [self.raw.metadata(each.key, run) for run in (each.run_id, each.published.record.run_id)]

@@ -74,6 +74,14 @@ def newest_run_prefix(now: datetime) -> str:
     return "".join(reversed(digits))
 
 
+def run_time(run_id: RunId) -> datetime:
+    """Return when a run was opened, as its id says."""
+    milliseconds = 0
+    for digit in run_id[:10]:
+        milliseconds = len(_CROCKFORD) * milliseconds + _CROCKFORD.index(digit)
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
 def is_ahead(run_id: str, now: datetime) -> bool:
     """Say whether a run id is from the future: more than some minutes ahead of the ledger's clock.
 

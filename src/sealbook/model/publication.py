@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from sealbook.errors import InvalidInput
+from sealbook.model.drift import Drift
 from sealbook.model.failures import LastFailure
 from sealbook.model.keys import PartitionKey, RunId, check_key
 from sealbook.model.verdict import check_count, check_text
@@ -91,7 +92,8 @@ class Staged:
     `location` is relative to the warehouse; below it lie `parts` files of `bytes` bytes in all; `digest` is a
     sha256 over them. The names of the files carry `copy`, and the digest of each: that of a single part is
     the artifact's, those of several are `part_digests`. `files_run_id` is the run whose files they are, where
-    they are those of another run with the same payload.
+    they are those of another run with the same payload. `drift` is how the run differs from the one that it
+    is to replace.
     """
 
     artifact: Artifact
@@ -104,6 +106,7 @@ class Staged:
     copy: int = 0
     part_digests: tuple[str, ...] | None = None
     files_run_id: RunId | None = None
+    drift: Drift | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.artifact, Artifact):
@@ -258,10 +261,11 @@ class StoredArtifact(NamedTuple):
         )
 
 
-class SameSoFar(NamedTuple):
-    """A run that is to replace a published one, and may have the same payload."""
+class Replacement(NamedTuple):
+    """A run that is to replace a published one, and may have its payload, by all that the ledger knows."""
 
     run_id: RunId
+    maybe_same: bool
     published: StoredArtifact
 
     @property
@@ -269,9 +273,8 @@ class SameSoFar(NamedTuple):
         """The partition."""
         return self.published.key
 
-    @property
-    def shared(self) -> Staged:
-        """The run as it is published if its payload is the same: in the files of the published one."""
+    def shared(self, age: timedelta) -> Staged:
+        """Return the run as it is published if its payload is the same: in the files of the published one."""
         record = self.published.record
         return Staged(
             Artifact(self.key, self.run_id, record.schema_version),
@@ -284,6 +287,7 @@ class SameSoFar(NamedTuple):
             self.published.copy,
             self.published.part_digests,
             self.published.files_run_id,
+            Drift(record.run_id, age, record.record_count),
         )
 
 

@@ -36,7 +36,7 @@ from sealbook.ledger.pointers.tables import (
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import attempt, partition_state
-from sealbook.model import PartitionKey, Status
+from sealbook.model import PartitionKey, RunId, Status
 from sealbook.model.publication import (
     FORMAT,
     Action,
@@ -44,7 +44,7 @@ from sealbook.model.publication import (
     PlanItem,
     Pointer,
     PointerStatus,
-    SameSoFar,
+    Replacement,
 )
 from sealbook.model.selection import Selection
 
@@ -83,35 +83,21 @@ class PlanReader:
         )
         return stream(self._database, query, _plan_item)
 
-    def same_so_far(self, selection: Selection = EVERYTHING, *, full: bool = False) -> Iterator[SameSoFar]:
-        """Stream what is to replace a published run, and may have its payload by all that the ledger knows.
+    def replacements(self, selection: Selection = EVERYTHING, *, full: bool = False) -> Iterator[Replacement]:
+        """Stream the runs that are to replace a published one whose files are kept, in key order.
 
-        Both are of the same version, were judged by the same validator, and have the same number of records;
-        the files of the published run are kept, and the new one was never loaded.
+        Such a run may be the same if it is of the same version, was judged by the same validator, has the
+        same number of records, and was never loaded.
         """
         _, differing = self._differing(selection, full=full)
-        known = load_record.alias("known")
-        is_known = select(known.c.run_id).where(
-            same(known, partition_state, "schema_version"),
-            known.c.run_id == partition_state.c.current_run_id,
-        )
         query = (
-            differing.add_columns(partition_state.c.current_run_id, *STORED)
+            differing.add_columns(partition_state.c.current_run_id, _MAYBE_SAME, *STORED)
             .join(load_record, record_of(pointer))
             .outerjoin(removal, removal_of(load_record))
-            .where(
-                SUCCESS,
-                partition_state.c.current_run_id != pointer.c.run_id,
-                partition_state.c.schema_version == pointer.c.schema_version,
-                partition_state.c.record_count == load_record.c.record_count,
-                load_record.c.format == FORMAT,
-                not_(TAKEN),
-                not_(is_known.exists()),
-                _judged_by(partition_state.c.current_run_id) == _judged_by(pointer.c.run_id),
-            )
+            .where(SUCCESS, partition_state.c.current_run_id != pointer.c.run_id, not_(TAKEN))
             .order_by(*(pointer.c[name] for name in KEY))
         )
-        return stream(self._database, query, lambda run_id, *row: SameSoFar(run_id, stored(*row)))
+        return stream(self._database, query, _replacement)
 
     def plan_counts(self, selection: Selection = EVERYTHING, *, full: bool = False) -> dict[Action, int]:
         """Count what a load has to do, by action; every action is there, be it with 0."""
@@ -192,6 +178,29 @@ def _judged_by(run_id: ColumnElement[Any]) -> ColumnElement[Any]:
         .correlate(partition_state, pointer)
         .scalar_subquery()
     )
+
+
+_known = load_record.alias("known")
+_IS_KNOWN = (
+    select(_known.c.run_id)
+    .where(
+        same(_known, partition_state, "schema_version"),
+        _known.c.run_id == partition_state.c.current_run_id,
+    )
+    .correlate(partition_state)
+    .exists()
+)
+_MAYBE_SAME = and_(
+    partition_state.c.schema_version == pointer.c.schema_version,
+    partition_state.c.record_count == load_record.c.record_count,
+    load_record.c.format == FORMAT,
+    not_(_IS_KNOWN),
+    _judged_by(partition_state.c.current_run_id) == _judged_by(pointer.c.run_id),
+)
+
+
+def _replacement(run_id: RunId, maybe_same: object, *row: Any) -> Replacement:
+    return Replacement(run_id, bool(maybe_same), stored(*row))
 
 
 def _plan_item(

@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    Double,
     Identity,
     Index,
     Integer,
@@ -16,7 +17,7 @@ from sqlalchemy import (
 )
 
 from sealbook.ledger.db.tables import KEY, key_columns, metadata
-from sealbook.ledger.db.types import Name, RunIdText, Sha256, TextLines, UtcTimestamp
+from sealbook.ledger.db.types import JsonDocument, Name, RunIdText, Sha256, TextLines, UtcTimestamp
 
 ARTIFACT = (*KEY, "run_id", "schema_version")
 """What identifies an artifact."""
@@ -150,6 +151,29 @@ removal = Table(
 """The last copy of an artifact that a clean-up condemned; its files are deleted where it has `removed_at`.
 
 What is condemned is never published again: a load writes the next copy, under other names.
+"""
+
+drift = Table(
+    "drift",
+    metadata,
+    *key_columns(),
+    Column("from_run_id", RunIdText, nullable=False),
+    Column("to_run_id", RunIdText, nullable=False),
+    Column("age_hours", Integer, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("added", BigInteger, nullable=False),
+    Column("removed", BigInteger, nullable=False),
+    Column("changed", BigInteger, nullable=False),
+    Column("totals", JsonDocument),
+    Column("change", Double, nullable=False),
+    Column("problem", Text),
+    PrimaryKeyConstraint(*BY_QUERY, "from_run_id", "to_run_id"),
+    sqlite_with_rowid=False,
+)
+"""What each replacement of a published run by another changed, and how old the day was when that was opened.
+
+`totals` are those of numeric columns that differ, before and after; `problem` says why the runs were not
+compared.
 """
 
 authority_change = Table(

@@ -20,6 +20,7 @@ from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.events.facts import counted_once
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import NO_SUCCESS, SUCCESS, pointer_of, record_of, removal_of
+from sealbook.ledger.pointers.drifts import record_drifts
 from sealbook.ledger.pointers.hiding import Unsafe, find_still_unsafe, find_unsafe, hide
 from sealbook.ledger.pointers.locations import files_run
 from sealbook.ledger.pointers.rows import batch
@@ -133,6 +134,7 @@ class PointerWriter:
             PartitionPublished.of(each, version, replaced, again=again)
             for each, replaced, again in publishing
         ]
+        record_drifts(connection, ((each, replaced) for each, replaced, _ in publishing))
         append_new(connection, [fact.to_event() for fact in counted_once(connection, published)], at)
         self._follower.follow(connection, published, at)
         return SwapResult(version, **{outcome: tuple(found) for outcome, found in keys.items()})
