@@ -6,9 +6,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
 import sealbook
 from sealbook.book import Book
+from sealbook.model.auto_due import LEAST_COMPARED
 from sealbook.model.selection import Selection
 from tests.support.cli import Ran, run
 from tests.support.drifts import restate
@@ -68,3 +70,33 @@ def test_a_book_that_replaced_nothing(tmp_path: Path) -> None:
     assert ask(tmp_path, "--format", "json").json == []
     assert ask(tmp_path).said.strip() == "0 replacements."
     assert run("drift", "--query", "unknown", cwd=tmp_path).code == 2
+
+
+def test_due_points_that_are_learned_say_why(tmp_path: Path) -> None:
+    """Of a query, and of a class of accounts that behaves otherwise; by runs of earlier days."""
+    file = write_book(tmp_path) / "sealbook.yaml"
+    settings = yaml.safe_load(file.read_text())
+    settings["sources"]["demo"] |= {
+        "customers": ["c0", {"id": "c1", "class": "quiet"}, "c2"],
+        "freshness": {"due": "auto", "within": "14d", "at_most": 3, "tolerance": "0.5%"},
+    }
+    file.write_text(yaml.safe_dump(settings))
+    with sealbook.open(tmp_path) as book:
+        assert [each.text for each in book.learned_due().values()] == ["6h, 3d, 7d", "6h, 3d, 7d"]
+        for day in range(LEAST_COMPARED):
+            restate(book.ledger, key(0, day), [(DAY, 4), (2 * DAY, 0), (3 * DAY, 0), (7 * DAY, 0)])
+            restate(book.ledger, key(1, day), [(DAY, 0), (2 * DAY, 0), (3 * DAY, 0), (7 * DAY, 0)])
+        learned = {name: each.text for name, each in book.learned_due().items()}
+        assert learned == {
+            "demo/campaign_daily": "6h, 1d",
+            "demo/campaign_daily of class quiet": "6h",
+            "demo/clicks": "6h, 3d, 7d",
+        }
+        assert [book.explain(key(each)).learned.due[1:] for each in (0, 1)] == [(DAY,), ()]  # type: ignore[union-attr]
+        assert book.universe().due_at(key(1)) == book.universe().due_at(key(0))
+    explained = run("explain", str(key(0)), cwd=tmp_path)
+    assert "Due: 6h, 1d, as days were restated so far." in explained.out
+    assert "1d: changed by 2.00% since the point before, 40 compared" in explained.out
+    said = run("explain", str(key(1)), "--format", "json", cwd=tmp_path).json["due_points"]
+    assert (said["due"], said["reasons"][0][:12]) == (["6h"], "1d: no point")
+    assert "demo/campaign_daily is due at 6h, 1d (auto)" in ask(tmp_path).said

@@ -57,6 +57,8 @@ def drift(
         return
     _print(found, by_customer=by is By.CUSTOMER)
     replaced, compared = (sum(getattr(each, name) for each in found) for name in ("replacements", "compared"))
+    for name, learned in book.learned_due().items():
+        message(f"{name} is due at {learned.text} (auto): {'; '.join(learned.reasons)}.")
     said = f"{counted(replaced, 'replacement')}"
     message(f"{said}; {replaced - compared:,} not compared." if replaced > compared else f"{said}.")
 

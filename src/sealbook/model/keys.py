@@ -66,7 +66,12 @@ class RunId(str):
 
 def newest_run_prefix(now: datetime) -> str:
     """Return how the newest run id begins that is not from the future: its ten characters of time."""
-    left = (now + TOLERANCE - _EPOCH) // timedelta(milliseconds=1)
+    return run_prefix(now + TOLERANCE)
+
+
+def run_prefix(moment: datetime) -> str:
+    """Return how the ids of runs begin that were opened at a moment: their ten characters of time."""
+    left = (moment - _EPOCH) // timedelta(milliseconds=1)
     digits = []
     for _ in range(10):
         left, digit = divmod(left, len(_CROCKFORD))

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model import PartitionKey, RunEvent, Status
+from sealbook.model.auto_due import LearnedDue
 from sealbook.model.expectations import Expectations
 from sealbook.model.explanation import Explanation, Following, History, Problem, Reading, Standing, Way
-from sealbook.model.freshness import day_end
+from sealbook.model.freshness import Freshness, day_end
 from sealbook.model.keys import check_key
 from sealbook.model.outlook import Outlook
 from sealbook.model.partition_events import PartitionFact, read_fact
@@ -41,7 +42,14 @@ def explain(
         _following(known, expectations, outlook),
         _history(known),
         outlook,
+        _learned(expectations.universe.freshness(key)),
     )
+
+
+def _learned(freshness: Freshness | None) -> LearnedDue | None:
+    if freshness is None or freshness.auto is None:
+        return None
+    return LearnedDue(freshness.due, freshness.reasons)
 
 
 def _known(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from itertools import pairwise
@@ -34,6 +34,7 @@ from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.model import RunId
 from sealbook.model.drift import AGES, BEFORE_END, Drift, DriftSum
+from sealbook.model.keys import run_prefix
 from sealbook.model.publication import Staged
 from sealbook.model.run_diff import Number
 from sealbook.model.selection import Selection
@@ -73,10 +74,21 @@ class DriftReader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def drift_sums(self, selection: Selection = EVERYTHING, *, by_customer: bool = False) -> list[DriftSum]:
-        """Sum up what replacements changed, by query and by age, and by customer if asked to."""
+    def drift_sums(
+        self,
+        selection: Selection = EVERYTHING,
+        *,
+        by_customer: bool = False,
+        opened_before: datetime | None = None,
+    ) -> list[DriftSum]:
+        """Sum up what replacements changed, by query and by age, and by customer if asked to.
+
+        Only those by runs that were `opened_before` a moment, if one is given.
+        """
         dialect = self._database.dialect
         chosen = conditions(dialect, drift, selection)
+        if opened_before is not None:
+            chosen.append(drift.c.to_run_id < literal(run_prefix(opened_before)))
         with self._database.read() as connection:
             found = [_drift_sum(*row) for row in connection.execute(_sums(by_customer).where(*chosen))]
             columns: dict[tuple[object, ...], dict[str, float]] = defaultdict(dict)
