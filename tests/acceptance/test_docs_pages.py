@@ -116,6 +116,15 @@ def test_compare_runs(book: Path) -> None:
     assert "with nothing to compare" in shown
 
 
+def test_restatement(book: Path) -> None:
+    """A day is fetched again that says the same: there is one replacement."""
+    assert run_process("run", GOOD, cwd=book).code == 0
+    shown = follow("how-to/restatement.md", book, stand_ins={})
+    assert "100.00%" in shown
+    assert "1 replacement." in shown
+    assert " 1 1.0 0.0" in shown
+
+
 def test_follow_changes(book: Path) -> None:
     shown = follow("how-to/follow-changes.md", book, stand_ins={A_KEY: GOOD})
     assert f"{GOOD} published None {runs(book)[0]}" in shown

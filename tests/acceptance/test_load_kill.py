@@ -183,6 +183,7 @@ def test_killed_at_each_step(
         assert (0 < len(new) < len(KEYS)) if step == "after_a_batch" else not new
 
         warehouse.load(spark)
+        assert sum(each.compared for each in ledger.pointers.drift_sums()) == len(KEYS)  # each once
 
         assert {each.run_id for each in warehouse.published()} == {newer}
         assert warehouse.files() == undisturbed.files

@@ -44,6 +44,7 @@ def test_a_read_gives_all_that_a_reader_needs(ledger: Ledger) -> None:
             format=FORMAT,
             copy=0,
             part_digests=None,
+            files_run_id=None,
             loaded_at=loaded.loaded_at,
             behind=False,
         )

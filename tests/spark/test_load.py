@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -22,6 +23,7 @@ from sealbook.model import Verdict
 from sealbook.model.failures import ErrorClass
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
+from sealbook.warehouse.cleanup import Cleanup
 from sealbook.warehouse.store import ArtifactStore
 from tests.support.deadly import DeadlyRaw
 from tests.support.extraction import demo_keys, demo_queries
@@ -78,6 +80,38 @@ def test_with_nothing_to_do_spark_is_not_started(loaded: Warehouse) -> None:
     assert list(loader.run(plan)) == []
 
 
+def test_the_same_payload_shares_files_and_is_staged_as_them_when_they_are_gone(
+    spark: SparkSession, loaded: Warehouse
+) -> None:
+    """R-WH-2: also after a clean-up took the files, whichever of the runs is loaded again."""
+    before = loaded.files()
+    same = loaded.seal(KEYS)
+    loaded.accept(KEYS, same)
+    loader = loaded.loader(no_spark)
+    assert _endings(chain.from_iterable(loader.run(loader.plan(Selection())))) == {LoadEnding.IDENTICAL}
+    assert (loaded.files(), {each.run_id for each in loaded.published()}) == (before, {same})
+    [drift] = loaded.ledger.pointers.drift_sums()
+    assert (drift.replacements, drift.unchanged, drift.rows, drift.change) == (len(KEYS), len(KEYS), 60, 0)
+    records = list(loaded.ledger.pointers.load_records())
+    newer = loaded.seal([KEY], restatement=3)
+    loaded.accept([KEY], newer)
+    loaded.load(spark)
+    artifacts = ArtifactStore.open(loaded.url)
+    assert [each.key for each in Cleanup(loaded.ledger.pointers, artifacts, timedelta(0)).remove()] == [KEY]
+    loaded.ledger.rollback(KEY, same, actor="ann", reason="to see")
+
+    assert loaded.load(spark)[KEY].ending is LoadEnding.LOADED
+
+    shared = next(each for each in loaded.published() if each.key == KEY)
+    assert (shared.run_id, shared.copy) == (same, 1)
+    assert [each for each in loaded.ledger.pointers.load_records() if each.run_id != newer] == records
+    loaded.check_intact()
+    assert len(loaded.rows()[KEY]) == 5
+    loader = loaded.loader(lambda: spark)
+    checked = list(chain.from_iterable(loader.run(loader.plan(Selection(), rebuild=True))))
+    assert (len(checked), _endings(checked)) == (len(KEYS) + 1, {LoadEnding.UNCHANGED})
+
+
 def test_a_new_run_replaces_wholly_and_a_demotion_hides(spark: SparkSession, loaded: Warehouse) -> None:
     """R-WH-1, R-WH-5: and nothing else is touched."""
     before = {each.key: each for each in loaded.published()}
@@ -95,6 +129,15 @@ def test_a_new_run_replaces_wholly_and_a_demotion_hides(spark: SparkSession, loa
     assert after[KEY].run_id == newer
     assert after.keys() == before.keys() - {KEYS[1]}
     assert {key: after[key] for key in KEYS[2:]} == {key: before[key] for key in KEYS[2:]}
+    [drift] = loaded.ledger.pointers.drift_sums()
+    assert (drift.replacements, drift.compared, drift.unchanged, drift.rows) == (1, 1, 0, 5)
+    assert (drift.changed > 0, set(drift.columns) <= set(contract_columns())) == (True, True)
+    assert drift.change == max(drift.columns.values()) > 0
+
+
+def contract_columns() -> list[str]:
+    """Return the names of what is loaded."""
+    return [column.name for column in demo_queries()["campaign_daily"].contracts["1"].columns]
 
 
 def test_progress_counts_every_partition_once_however_it_ends(spark: SparkSession, loaded: Warehouse) -> None:

@@ -29,7 +29,7 @@ from sealbook.extract.retry import RetryPolicy
 from sealbook.extract.sources.demo import demo_configuration
 from sealbook.ledger import Ledger
 from sealbook.load.loader import Loader, LoadPlan
-from sealbook.load.loading import _swap_results
+from sealbook.load.publishing import swap_results
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import EventType, PartitionKey, RunId, Status, Verdict
 from sealbook.model.claims import LOST, Fences
@@ -184,7 +184,7 @@ class LightLoader(Loader):
         staged = [stage(item) for item in plan.items if item.action is not Action.HIDE]
         for start in range(0, len(staged), _AT_ONCE):
             batch = staged[start : start + _AT_ONCE]
-            yield _swap_results(batch, self._pointers.swap(batch, under))
+            yield swap_results(batch, self._pointers.swap(batch, under))
 
 
 def no_spark() -> Any:

@@ -103,6 +103,7 @@ class Book(Readable):
         """The stages, and the runs that go through them."""
         from sealbook.load.loader import Loader
         from sealbook.pipeline import Pipeline
+        from sealbook.status.universe import universe_of
         from sealbook.validate.validator import Validator
 
         ledger, settings = self.ledger, self.settings
@@ -125,6 +126,7 @@ class Book(Readable):
                 self._stage_spark,
                 raw_url=settings.raw,
                 warehouse_url=settings.warehouse,
+                zone=universe_of(settings.sources, {}).zone,
             ),
             self._start_java,
         )

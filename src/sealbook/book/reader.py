@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sealbook.ledger.accounts import AccountReader
     from sealbook.model.alerts import Alert
     from sealbook.model.contract import Query
+    from sealbook.model.drift import DriftSum
     from sealbook.model.publication import Coverage
     from sealbook.model.published_changes import Changes
     from sealbook.model.run_diff import NotCompared, RunDiff
@@ -188,6 +189,11 @@ class Readable(StatusReads):
                 remedy="Name one query, and its source where several have it.",
             )
         return names[0]
+
+    def drift(self, selection: Selection = _EVERYTHING, *, by_customer: bool = False) -> list[DriftSum]:
+        """Return how much days changed when runs replaced published ones, by query and by age of the day."""
+        self.check(selection)
+        return self._reads.pointers.drift_sums(selection, by_customer=by_customer)
 
     def diff(
         self,

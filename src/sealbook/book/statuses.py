@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from sealbook.ledger import LedgerReader
     from sealbook.model import PartitionKey
+    from sealbook.model.auto_due import LearnedDue
     from sealbook.model.contract import Query
     from sealbook.model.expectations import Expectations
     from sealbook.model.explanation import Explanation
@@ -49,9 +50,24 @@ class StatusReads(ABC):
 
     def universe(self) -> Universe:
         """Return which partitions there should be (R-PST-6)."""
-        from sealbook.status.universe import universe_of
+        from sealbook.status.universe import drift_to_learn_from, universe_of
 
-        return universe_of(self.settings.sources, self._reads.statuses.first_known())
+        reads, sources = self._reads, self.settings.sources
+        drift = drift_to_learn_from(sources, reads.pointers, reads.now())
+        return universe_of(sources, reads.statuses.first_known(), drift)
+
+    def learned_due(self) -> dict[str, LearnedDue]:
+        """Return the due points of each query whose points are learned, and of each class of accounts."""
+        from sealbook.model.auto_due import LearnedDue
+
+        return {
+            str(name) if of_class is None else f"{name} of class {of_class}": LearnedDue(
+                each.due, each.reasons
+            )
+            for name, asset in self.universe().assets.items()
+            for of_class, each in ((None, asset.freshness), *asset.by_class.items())
+            if each is not None and each.auto is not None
+        }
 
     def expectations(self, *, horizons: bool = False) -> Expectations:
         """Return what partitions are held against now: the universe, the time, the contracts in force.

@@ -28,6 +28,7 @@ MODULES = {
     "coverage": "sealbook.cli.coverage",
     "sql": "sealbook.cli.sql",
     "diff": "sealbook.cli.diff",
+    "drift": "sealbook.cli.drift",
     "changes": "sealbook.cli.changes",
     "consumers": "sealbook.cli.consumers",
     "dbt": "sealbook.cli.dbt",

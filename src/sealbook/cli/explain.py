@@ -132,6 +132,12 @@ def _print(found: Explanation) -> None:
     if found.following is not None:
         _say(console, Text.assemble(("Next: ", "bold"), cell(found.following.text)))
         _print_ways(console, found.following.ways)
+    if found.learned is not None:
+        _say(
+            console, Text.assemble(("Due: ", "bold"), f"{found.learned.text}, as days were restated so far.")
+        )
+        for reason in found.learned.reasons:
+            _say(console, Text(f"  {reason}"))
     _print_history(console, found.history)
 
 

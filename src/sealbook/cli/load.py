@@ -14,7 +14,7 @@ from sealbook.cli.options import FormatOption, FullOption
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
 from sealbook.cli.warehouse import plan_text, show_plan
-from sealbook.load.results import LoadEnding
+from sealbook.load.results import PUBLISHING, LoadEnding
 
 if TYPE_CHECKING:
     from sealbook.book import Book
@@ -88,7 +88,7 @@ def _load(book: Book, plan: LoadPlan) -> list[Loaded]:
     return sorted(results, key=lambda result: result.key)
 
 
-_STYLES = {LoadEnding.LOADED: "green", LoadEnding.REPLACED: "green", LoadEnding.FAILED: "red"}
+_STYLES = {**dict.fromkeys(PUBLISHING, "green"), LoadEnding.FAILED: "red"}
 _ALWAYS = (LoadEnding.LOADED, LoadEnding.REPLACED, LoadEnding.HIDDEN, LoadEnding.SKIPPED, LoadEnding.FAILED)
 
 

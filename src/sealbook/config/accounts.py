@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 import msgspec
 
 from sealbook.config.documents import Place, convert
-from sealbook.model.keys import check_customer_id, normalise_customer_id, parse_date
+from sealbook.model.keys import check_customer_id, check_name, normalise_customer_id, parse_date
 from sealbook.model.universe import Account
 
 Customer = str | int | dict[str, Any]
@@ -27,6 +27,7 @@ class CustomerSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time_zone: str | None = None
     first_day: str | None = None
     last_day: str | None = None
+    account_class: str | None = msgspec.field(default=None, name="class")
 
 
 def read_accounts(
@@ -47,7 +48,10 @@ def read_accounts(
         if customer_id in seen:
             raise own.error(f"customer {customer_id} is listed twice", remedy="Take one of the two out.")
         seen.add(customer_id)
-        account = replace(usual, customer_id=customer_id)
+        if section.account_class is not None:
+            with (own / "class").named():
+                check_name("class", section.account_class)
+        account = replace(usual, customer_id=customer_id, account_class=section.account_class)
         yield read_days(account, section.time_zone, section.first_day, section.last_day, own)
 
 

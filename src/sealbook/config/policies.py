@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from sealbook.config.documents import Place
+from sealbook.errors import InvalidInput
+from sealbook.model.auto_due import AutoDue
 from sealbook.model.freshness import Freshness
 from sealbook.model.spans import parse_span
 from sealbook.model.universe import AssetName, Upstream
@@ -26,8 +29,11 @@ class Customers(StrEnum):
 class FreshnessSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`freshness` of a source or of a query."""
 
-    due: tuple[str, ...]
+    due: tuple[str, ...] | str
     max_lag: str = "0h"
+    within: str | None = None
+    at_most: Annotated[int, msgspec.Meta(ge=1, le=20)] | None = None
+    tolerance: str | None = None
 
 
 class UpstreamSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,12 +49,43 @@ def read_freshness(section: FreshnessSection | None, place: Place) -> Freshness 
     """Read the policy that stands at a place, if there is one."""
     if section is None:
         return None
+    if isinstance(section.due, str):
+        return _read_auto(section, section.due, place)
+    for field in _LEARNING:
+        if getattr(section, field) is not None:
+            raise (place / field).error(
+                f"{field} is for due points that are learned", remedy="Take it out, or say `due: auto`."
+            )
     due = []
     for index, point in enumerate(section.due):
         with (place / "due" / index).named():
             due.append(parse_span("due", point))
     with place.named(*FreshnessSection.__struct_fields__):
         return Freshness(tuple(due), parse_span("max_lag", section.max_lag))
+
+
+_LEARNING = ("within", "at_most", "tolerance")
+_PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,6})?)%")
+
+
+def _read_auto(section: FreshnessSection, due: str, place: Place) -> Freshness:
+    """Read a policy whose due points are learned; what it does not say is as usual."""
+    if due != "auto":
+        raise (place / "due").error(
+            f"due is {due!r}", remedy="Give a list of due points, such as [6h, 3d], or `auto`."
+        )
+    said: dict[str, Any] = {}
+    with place.named(*FreshnessSection.__struct_fields__):
+        if section.within is not None:
+            said["within"] = parse_span("within", section.within)
+        if section.at_most is not None:
+            said["at_most"] = section.at_most
+        if section.tolerance is not None:
+            match = _PERCENT.fullmatch(section.tolerance)
+            if match is None:
+                raise InvalidInput.of("tolerance", section.tolerance, "a share in percent: 0.1%")
+            said["tolerance"] = float(match[1]) / 100
+        return Freshness.learned(AutoDue(**said), parse_span("max_lag", section.max_lag))
 
 
 def read_upstreams(source: str, sections: Iterable[UpstreamSection], place: Place) -> tuple[Upstream, ...]:

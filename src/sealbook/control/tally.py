@@ -18,6 +18,7 @@ _WORDS = {
     Ending.SKIPPED: "sealed",
     LoadEnding.LOADED: "published",
     LoadEnding.REPLACED: "published",
+    LoadEnding.IDENTICAL: "published",
     LoadEnding.UNCHANGED: "published",
 }
 """What several endings come to."""

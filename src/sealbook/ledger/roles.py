@@ -39,6 +39,7 @@ _READ = {
         "cut",
         "consumer",
         "removal",
+        "drift",
         "authority_change",
         "warehouse_version",
         "alert",
@@ -87,6 +88,7 @@ RIGHTS: dict[str, dict[str, list[str]]] = {
         "warehouse_version": ["SELECT", "UPDATE (version, changed_at)"],
         "cut": ["SELECT", "INSERT", "DELETE"],
         "removal": ["SELECT", "INSERT", "UPDATE (copy, condemned_at, removed_at)"],
+        "drift": ["SELECT", "INSERT"],
         "authority_change": ["SELECT", "DELETE"],
     },
     "validator": _APPEND

@@ -6,11 +6,14 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sealbook.errors import Conflict, Transient
+from sealbook.errors import Transient
 from sealbook.ledger.pointers import Pointers
+from sealbook.load.drifting import Replaced
 from sealbook.load.orders import Order, divide
+from sealbook.load.publishing import load_result, publish
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.load.staging import (
     PART_BYTES,
@@ -21,11 +24,13 @@ from sealbook.load.staging import (
     StagingTask,
     WrittenPart,
 )
-from sealbook.model.claims import LOST, Fences
+from sealbook.model import PartitionKey
+from sealbook.model.claims import Fences
 from sealbook.model.contract import Query
+from sealbook.model.drift import Drift
 from sealbook.model.failures import ErrorClass
 from sealbook.model.progress import OnProgress, no_progress
-from sealbook.model.publication import FORMAT, Action, Artifact, Staged, SwapResult, is_unnamed
+from sealbook.model.publication import FORMAT, Action, Artifact, Staged, is_unnamed
 from sealbook.model.words import counted
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES
@@ -47,20 +52,6 @@ _LONGEST_WAIT_SECONDS = 10.0
 _MOST_GIVEN_UP = 40
 """Tasks whose worker dies are halved to find the run that does it. Beyond so many, it is not the runs."""
 
-_ENDINGS = {
-    "loaded": (LoadEnding.LOADED, None),
-    "replaced": (LoadEnding.REPLACED, None),
-    "unchanged": (LoadEnding.UNCHANGED, None),
-    "moved": (LoadEnding.SKIPPED, "its authority moved on since the plan"),
-    "removed": (
-        LoadEnding.SKIPPED,
-        "a clean-up took its artifact away since the plan; the next load stages it",
-    ),
-    "lost": (LoadEnding.SKIPPED, LOST),
-    "miscounted": (LoadEnding.FAILED, "its artifact has another number of records than was accepted"),
-}
-"""The fields of SwapResult, and what each says of a partition."""
-
 
 @dataclass(slots=True)
 class _Gathered:
@@ -68,6 +59,7 @@ class _Gathered:
 
     outstanding: int
     parts: list[WrittenPart] = field(default_factory=list)
+    drift: Drift | None = None
     has_failed: bool = False
 
 
@@ -84,6 +76,7 @@ class Loading:
         plan: LoadPlan,
         on_progress: OnProgress = no_progress,
         under: Fences | None = None,
+        replaced: Mapping[PartitionKey, Replaced] = MappingProxyType({}),
         *,
         part_bytes: int = PART_BYTES,
         block_bytes: int = BLOCK_BYTES,
@@ -93,7 +86,7 @@ class Loading:
         self._on_progress = on_progress
         self._under = under
         self._stager = Stager(raw, artifacts, task_tries(spark), part_bytes, block_bytes)
-        self._orders = list(_orders(plan))
+        self._orders = list(_orders(plan, replaced))
         cores = spark.sparkContext.defaultParallelism
         self._divided = divide(self._orders, queries, raw, cores=cores, part_bytes=part_bytes)
         self._gathered = {ordinal: _Gathered(units) for ordinal, units in self._divided.units.items()}
@@ -149,11 +142,12 @@ class Loading:
                 gathered.has_failed = True
             else:
                 gathered.parts.extend(result.parts)
+                gathered.drift = gathered.drift or result.drift
                 if not gathered.outstanding and not gathered.has_failed:
-                    yield from self._complete_parts(order, gathered.parts)
+                    yield from self._complete_parts(order, gathered)
 
-    def _complete_parts(self, order: Order, parts: list[WrittenPart]) -> Iterator[Loaded]:
-        parts.sort(key=lambda part: part.number)
+    def _complete_parts(self, order: Order, gathered: _Gathered) -> Iterator[Loaded]:
+        parts = sorted(gathered.parts, key=lambda part: part.number)
         rows = sum(part.rows for part in parts)
         if rows != order.record_count:
             yield self._failed(
@@ -175,11 +169,13 @@ class Loading:
             order.record_count,
             sum(part.bytes for part in parts),
             digest,
-            location_of(order.artifact),
+            location_of(order.filed),
             len(parts),
             FORMAT if earlier is None else earlier.format,
             order.copy,
             digests if len(digests) > 1 else None,
+            None if earlier is None else earlier.record.files_run_id,
+            gathered.drift or order.drift_unknown("its payload is too large"),
         )
         yield from self._complete(order, staged, is_intact=False)
 
@@ -189,7 +185,7 @@ class Loading:
             self._batch.append(staged)
             return
         ending = LoadEnding.UNCHANGED if is_intact else LoadEnding.REBUILT
-        result = _loaded(order.artifact, ending, record_count=order.record_count, size=staged.bytes)
+        result = load_result(order.artifact, ending, record_count=order.record_count, size=staged.bytes)
         if order.earlier is not None and order.earlier.copy != staged.copy:
             self._refiled.append((staged, result))
         else:
@@ -214,19 +210,11 @@ class Loading:
         return results
 
     def _publish(self, batch: list[Staged]) -> list[Loaded]:
-        try:
-            return _swap_results(batch, self._pointers.swap(batch, self._under))
-        except Conflict as error:
-            # Another load recorded other bytes since the plan: find the partition, and publish the rest.
-            if len(batch) == 1:
-                artifact = batch[0].artifact
-                return [_loaded(artifact, LoadEnding.FAILED, reason=str(error), error=ErrorClass.of(error))]
-            half = len(batch) // 2
-            return [*self._publish(batch[:half]), *self._publish(batch[half:])]
+        return publish(self._pointers, batch, self._under)
 
     def _failed(self, order: Order, reason: str, error_class: ErrorClass = ErrorClass.PERMANENT) -> Loaded:
         self._on_progress(1, rows=0, size=0)
-        return _loaded(order.artifact, LoadEnding.FAILED, reason=reason, error=error_class)
+        return load_result(order.artifact, LoadEnding.FAILED, reason=reason, error=error_class)
 
 
 def _given_up(task: StagingTask, error: Exception) -> NotStaged:
@@ -235,14 +223,15 @@ def _given_up(task: StagingTask, error: Exception) -> NotStaged:
     return NotStaged(unit.ordinal, why_given_up(error), ErrorClass.TRANSIENT)
 
 
-def _orders(plan: LoadPlan) -> Iterator[Order]:
+def _orders(plan: LoadPlan, replaced: Mapping[PartitionKey, Replaced]) -> Iterator[Order]:
     for item in plan.items:
         if item.action is Action.HIDE:
             continue
         if item.run_id is None or item.schema_version is None or item.record_count is None:
             raise AssertionError(f"{item.key} is to be loaded, but its state names no run")
         artifact = Artifact(item.key, item.run_id, item.schema_version)
-        yield Order(artifact, item.record_count, item.copy, item.earlier, publishes=True)
+        before = replaced.get(item.key)
+        yield Order(artifact, item.record_count, item.copy, item.earlier, publishes=True, replaced=before)
     for each in plan.rebuild:
         copy = each.copy + is_unnamed(each.format, each.copy)  # written anew, it gets a name with a digest
         yield Order(each.artifact, each.record.record_count, copy, each, publishes=False)
@@ -263,34 +252,6 @@ def _as_it_was(order: Order) -> Staged:
         earlier.format,
         earlier.copy,
         earlier.part_digests,
-    )
-
-
-def _swap_results(batch: Iterable[Staged], swapped: SwapResult) -> list[Loaded]:
-    staged = {each.key: each for each in batch}
-    return [
-        _loaded(
-            staged[key].artifact,
-            ending,
-            record_count=staged[key].record_count,
-            size=staged[key].bytes,
-            reason=reason,
-            error=ErrorClass.PERMANENT if ending is LoadEnding.FAILED else None,
-        )
-        for name, (ending, reason) in _ENDINGS.items()
-        for key in getattr(swapped, name)
-    ]
-
-
-def _loaded(
-    artifact: Artifact,
-    ending: LoadEnding,
-    *,
-    record_count: int = 0,
-    size: int = 0,
-    reason: str | None = None,
-    error: ErrorClass | None = None,
-) -> Loaded:
-    return Loaded(
-        artifact.key, ending, artifact.run_id, artifact.schema_version, record_count, size, reason, error
+        earlier.record.files_run_id,
+        order.drift_unknown("it was staged before"),
     )

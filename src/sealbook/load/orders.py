@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 from sealbook.errors import SealbookError
+from sealbook.load.drifting import Replaced
 from sealbook.load.staging import PART_BYTES, NotStaged, Placing, StagingTask, piece_count
 from sealbook.model import PartitionKey
 from sealbook.model.contract import Contract, Query
+from sealbook.model.drift import Drift
 from sealbook.model.publication import Artifact, StoredArtifact
 from sealbook.raw import RawReader
 from sealbook.rows.units import Digest, Slice, Unit
@@ -26,7 +28,8 @@ _MAYBE_LARGE = 20_000
 class Order:
     """An artifact that is to be staged, as which copy, and whether it is then to be published.
 
-    `earlier` is what this very run was loaded as, if it was.
+    `earlier` is what this very run was loaded as, if it was; `replaced` is the published run that it is to
+    replace.
     """
 
     artifact: Artifact
@@ -34,11 +37,22 @@ class Order:
     copy: int
     earlier: StoredArtifact | None
     publishes: bool
+    replaced: Replaced | None = None
 
     @property
     def key(self) -> PartitionKey:
         """The partition."""
         return self.artifact.key
+
+    def drift_unknown(self, problem: str) -> Drift | None:
+        """Return that the run was not compared with the one that it is to replace, if there is one."""
+        return None if self.replaced is None else self.replaced.not_compared(problem)
+
+    @property
+    def filed(self) -> Artifact:
+        """The artifact whose files they are: its own, or that of a run with the same payload."""
+        earlier = self.earlier
+        return self.artifact if earlier is None else replace(self.artifact, run_id=earlier.files_run_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +137,17 @@ def _bins(
     for ordinal in ordinals:
         order = orders[ordinal]
         if units and (len(units) >= per_task or records + order.record_count > _RECORDS_PER_TASK):
-            yield StagingTask(contract, tuple(units), _placings(units, orders))
+            yield _task(contract, units, orders)
             units, records = [], 0
         units.append(Unit(ordinal, order.key, order.artifact.run_id))
         records += order.record_count
     if units:
-        yield StagingTask(contract, tuple(units), _placings(units, orders))
+        yield _task(contract, units, orders)
+
+
+def _task(contract: Contract, units: Sequence[Unit], orders: Sequence[Order]) -> StagingTask:
+    replaced = {unit.ordinal: found for unit in units if (found := orders[unit.ordinal].replaced) is not None}
+    return StagingTask(contract, tuple(units), _placings(units, orders), replaced)
 
 
 def _placings(
@@ -144,7 +163,7 @@ def _placings(
         earlier = order.earlier
         if earlier is not None:
             kept = earlier if earlier.kept and not is_large else None
-            found[unit.ordinal] = Placing(earlier.format, order.copy, kept)
+            found[unit.ordinal] = Placing(earlier.format, order.copy, kept, earlier.files_run_id)
         elif order.copy:
             found[unit.ordinal] = Placing(copy=order.copy)
     return found

@@ -18,6 +18,8 @@ class LoadEnding(StrEnum):
     """It had no pointer before."""
     REPLACED = "replaced"
     """Its pointer named another run, or another schema_version."""
+    IDENTICAL = "identical"
+    """Its pointer names another run now, whose payload is the same: nothing was staged."""
     HIDDEN = "hidden"
     """Its pointer was taken away: its state is not success any more (R-WH-5)."""
     UNCHANGED = "unchanged"
@@ -27,6 +29,10 @@ class LoadEnding(StrEnum):
     SKIPPED = "skipped"
     """Its authority moved on since the plan, and it was left alone (R-WH-3)."""
     FAILED = "failed"
+
+
+PUBLISHING = (LoadEnding.LOADED, LoadEnding.REPLACED, LoadEnding.IDENTICAL)
+"""How the load of a partition ends of which consumers now get another run, or get one for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +72,4 @@ class LoadOutcome:
     @property
     def published(self) -> int:
         """How many partitions consumers now get another run of, or get for the first time."""
-        return self.endings[LoadEnding.LOADED] + self.endings[LoadEnding.REPLACED]
+        return sum(self.endings[ending] for ending in PUBLISHING)

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate, islice
 from math import ceil
 
 from sealbook.errors import NotFound, SealbookError, Transient
+from sealbook.load.drifting import DriftComparer, Replaced
+from sealbook.model import RunId
 from sealbook.model.contract import Contract
+from sealbook.model.drift import Drift
 from sealbook.model.failures import ErrorClass
 from sealbook.model.publication import FIRST_FORMAT, FORMAT, Artifact, StoredArtifact
 from sealbook.model.words import counted
@@ -32,6 +36,7 @@ from sealbook.rows.units import Digest, Reading, Slice, Unit, UnitReader
 from sealbook.spark.tasks import attempt_number
 from sealbook.warehouse.encoding import digest_of, stamp_of, to_parquet
 from sealbook.warehouse.layout import location_of, part_path, part_paths
+from sealbook.warehouse.part_files import PartFiles
 from sealbook.warehouse.store import ArtifactStore
 
 PART_BYTES = 64 * 1024 * 1024
@@ -40,11 +45,15 @@ PART_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """How an artifact is written: in which format, as which copy. `kept` is what should be there already."""
+    """How an artifact is written: in which format, as which copy. `kept` is what should be there already.
+
+    `files_run_id` is the run that it is written for, if that is another one with the same payload.
+    """
 
     format: int = FORMAT
     copy: int = 0
     kept: StoredArtifact | None = None
+    files_run_id: RunId | None = None
 
 
 _FIRST = Placing()
@@ -52,11 +61,15 @@ _FIRST = Placing()
 
 @dataclass(frozen=True, slots=True)
 class StagingTask:
-    """Payloads of one contract, or pieces of large ones. `placings` says of which not the usual holds."""
+    """Payloads of one contract, or pieces of large ones. `placings` says of which not the usual holds.
+
+    `replaced` are the published runs that whole ones are compared with.
+    """
 
     contract: Contract
     units: tuple[Unit, ...]
     placings: Mapping[int, Placing] = field(default_factory=dict)
+    replaced: Mapping[int, Replaced] = field(default_factory=dict)
 
     def placing(self, unit: Unit) -> Placing:
         """Return how the artifact of a unit is written."""
@@ -80,10 +93,14 @@ class WrittenPart:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What came of a unit: the parts that it was written to. That of a digest has none."""
+    """What came of a unit: the parts that it was written to. That of a digest has none.
+
+    `drift` is how its rows differ from those of the run that it is to replace.
+    """
 
     ordinal: int
     parts: tuple[WrittenPart, ...] = ()
+    drift: Drift | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +184,10 @@ class Stager:
         except NotFound:
             return False
 
+    @cached_property
+    def _comparer(self) -> DriftComparer:
+        return DriftComparer(PartFiles(self.artifacts.url))
+
     def _pieces(self, reading: Reading) -> list[bytes]:
         """Split a payload that was read whole just as it would be split into slices."""
         data = reading.data
@@ -211,8 +232,8 @@ class Stager:
             if flawed is not None:
                 results.append(NotStaged(each.unit.ordinal, _flaw(flawed, version)))
                 continue
-            artifact = Artifact(each.unit.key, each.unit.run_id, version)
             placing = task.placing(each.unit)
+            artifact = Artifact(each.unit.key, placing.files_run_id or each.unit.run_id, version)
             written = []
             for number, (part, end) in enumerate(own, start=each.unit.piece):
                 stamp = None if placing.format == FIRST_FORMAT else stamp_of(artifact, number)
@@ -221,7 +242,11 @@ class Stager:
                 path = part_path(location_of(artifact), number, digest, placing.copy)
                 files[path], owners[path] = data, each.unit.ordinal
                 written.append(WrittenPart(number, part.rows, len(data), digest))
-            results.append(Written(each.unit.ordinal, tuple(written)))
+            replaced = task.replaced.get(each.unit.ordinal)
+            first, last = own[0], own[-1]
+            rows = block.table.slice(first[1] - first[0].rows, last[1] - first[1] + first[0].rows)
+            drift = None if replaced is None else self._comparer(task.contract, replaced, rows)
+            results.append(Written(each.unit.ordinal, tuple(written), drift))
         refused = {owners[path]: error for path, error in self.artifacts.put_all(files).items()}
         for error in refused.values():
             if isinstance(error, Transient) and attempt_number() + 1 < self.tries:

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from sealbook.model.auto_due import LearnedDue
 from sealbook.model.display import Display
 from sealbook.model.keys import PartitionKey, RunId
 from sealbook.model.status import Availability
@@ -138,6 +139,8 @@ class Explanation:
     """What the schedule says of it; None if nothing is open."""
     day: str | None = None
     """When the day is, where its account is not simply in UTC."""
+    learned: LearnedDue | None = None
+    """Its due points and why they are these, where they are learned."""
 
     def to_dict(self) -> dict[str, object]:
         """Return one object, the fields of its key first."""
@@ -150,5 +153,6 @@ class Explanation:
             "problems": [each.to_dict() for each in self.problems],
             "next": None if self.following is None else asdict(self.following),
             "schedule": None if self.outlook is None else self.outlook.to_dict(),
+            "due_points": None if self.learned is None else self.learned.to_dict(),
             "history": asdict(self.history),
         }

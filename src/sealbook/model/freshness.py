@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sealbook.errors import InvalidInput
+from sealbook.model.auto_due import AgeDrift, AutoDue, learn_due
 
 _DAY = timedelta(days=1)
 _EVER = datetime.min.replace(tzinfo=UTC)
@@ -37,10 +40,15 @@ class Deadline(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """A policy: due points after the end of a day, and how late a materialization may be at each."""
+    """A policy: due points after the end of a day, and how late a materialization may be at each.
+
+    Points that are learned have the way in which they are (`auto`), and why they are these (`reasons`).
+    """
 
     due: tuple[timedelta, ...]
     max_lag: timedelta = timedelta()
+    auto: AutoDue | None = None
+    reasons: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.due:
@@ -54,6 +62,14 @@ class Freshness:
         for field, span in (("due", self.due[0]), ("max_lag", self.max_lag)):
             if span < timedelta():
                 raise InvalidInput.of(field, span, "no negative span")
+
+    @classmethod
+    def learned(
+        cls, auto: AutoDue, max_lag: timedelta, observed: Mapping[timedelta, AgeDrift] = MappingProxyType({})
+    ) -> Freshness:
+        """Return a policy whose points follow from what was observed; without that, the usual ones hold."""
+        found = learn_due(auto, observed)
+        return cls(found.due, max_lag, auto, found.reasons)
 
     def deadline(self, end: datetime, now: datetime) -> Deadline | None:
         """Return the deadline that counts: the latest that has passed; None before the first.

@@ -66,12 +66,25 @@ class RunId(str):
 
 def newest_run_prefix(now: datetime) -> str:
     """Return how the newest run id begins that is not from the future: its ten characters of time."""
-    left = (now + TOLERANCE - _EPOCH) // timedelta(milliseconds=1)
+    return run_prefix(now + TOLERANCE)
+
+
+def run_prefix(moment: datetime) -> str:
+    """Return how the ids of runs begin that were opened at a moment: their ten characters of time."""
+    left = (moment - _EPOCH) // timedelta(milliseconds=1)
     digits = []
     for _ in range(10):
         left, digit = divmod(left, len(_CROCKFORD))
         digits.append(_CROCKFORD[digit])
     return "".join(reversed(digits))
+
+
+def run_time(run_id: RunId) -> datetime:
+    """Return when a run was opened, as its id says."""
+    milliseconds = 0
+    for digit in run_id[:10]:
+        milliseconds = len(_CROCKFORD) * milliseconds + _CROCKFORD.index(digit)
+    return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def is_ahead(run_id: str, now: datetime) -> bool:

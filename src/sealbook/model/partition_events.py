@@ -199,7 +199,8 @@ class PartitionJudged(PartitionFact):
 class PartitionPublished(PartitionFact):
     """The pointer of a partition now names this run; the attempt is the warehouse's version since then.
 
-    Where its artifact lies is not said again: the load record has it for ever.
+    Where its artifact lies is not said again: the load record has it for ever. `files_run_id` is the run with
+    the same payload whose files it shares, if it does.
     """
 
     event_type = EventType.PARTITION_PUBLISHED
@@ -210,6 +211,7 @@ class PartitionPublished(PartitionFact):
     bytes: int
     digest: str
     parts: int | None = None
+    files_run_id: RunId | None = None
     replaced_run_id: RunId | None = None
     replaces: Counted | None = None
 
@@ -230,6 +232,7 @@ class PartitionPublished(PartitionFact):
             bytes=staged.bytes,
             digest=staged.digest,
             parts=staged.parts,
+            files_run_id=staged.files_run_id,
             replaced_run_id=replaced_run_id,
             replaces=Counted.PUBLISHED if again else None,
         )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from sealbook.errors import InvalidInput
+from sealbook.model.drift import Drift
 from sealbook.model.failures import LastFailure
 from sealbook.model.keys import PartitionKey, RunId, check_key
 from sealbook.model.verdict import check_count, check_text
@@ -90,7 +91,9 @@ class Staged:
 
     `location` is relative to the warehouse; below it lie `parts` files of `bytes` bytes in all; `digest` is a
     sha256 over them. The names of the files carry `copy`, and the digest of each: that of a single part is
-    the artifact's, those of several are `part_digests`.
+    the artifact's, those of several are `part_digests`. `files_run_id` is the run whose files they are, where
+    they are those of another run with the same payload. `drift` is how the run differs from the one that it
+    is to replace.
     """
 
     artifact: Artifact
@@ -102,6 +105,8 @@ class Staged:
     format: int = FORMAT
     copy: int = 0
     part_digests: tuple[str, ...] | None = None
+    files_run_id: RunId | None = None
+    drift: Drift | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.artifact, Artifact):
@@ -141,8 +146,9 @@ class SwapResult:
     """What a swap did with each partition of its batch, in the order given.
 
     Not published are `moved` (the authority is another by now, or none), `miscounted` (the artifact has
-    another number of records than was accepted), `removed` (clean-up condemned this copy since the plan) and
-    `lost` (the claim under which it was worked on holds no more).
+    another number of records than was accepted), `removed` (clean-up condemned this copy since the plan),
+    `elsewhere` (another load recorded other files for it since) and `lost` (the claim under which it was
+    worked on holds no more).
     """
 
     version: int
@@ -152,16 +158,20 @@ class SwapResult:
     moved: tuple[PartitionKey, ...] = ()
     miscounted: tuple[PartitionKey, ...] = ()
     removed: tuple[PartitionKey, ...] = ()
+    elsewhere: tuple[PartitionKey, ...] = ()
     lost: tuple[PartitionKey, ...] = ()
 
     @property
     def skipped(self) -> tuple[PartitionKey, ...]:
         """Every partition that was left alone though it was staged."""
-        return self.moved + self.miscounted + self.removed + self.lost
+        return self.moved + self.miscounted + self.removed + self.elsewhere + self.lost
 
 
 class LoadRecord(NamedTuple):
-    """When a run of a partition was first loaded, and into what, for ever: nothing changes it (R-WH-2)."""
+    """When a run of a partition was first loaded, and into what, for ever: nothing changes it (R-WH-2).
+
+    `files_run_id` is the run whose files it shares, as its payload is the same; None if they are its own.
+    """
 
     source: str
     customer_id: str
@@ -175,6 +185,7 @@ class LoadRecord(NamedTuple):
     digest: str
     location: str
     parts: int
+    files_run_id: RunId | None = None
 
     @property
     def key(self) -> PartitionKey:
@@ -224,6 +235,60 @@ class StoredArtifact(NamedTuple):
     def parts(self) -> int:
         """How many files it has."""
         return self.record.parts
+
+    @property
+    def files_run_id(self) -> RunId:
+        """The run whose files they are: its own, or one with the same payload."""
+        return self.record.files_run_id or self.record.run_id
+
+    @property
+    def published(self) -> Published:
+        """What a reader would see of it, were it published."""
+        record = self.record
+        return Published(
+            *record[:6],
+            record_count=record.record_count,
+            bytes=record.bytes,
+            digest=record.digest,
+            location=record.location,
+            parts=record.parts,
+            format=self.format,
+            copy=self.copy,
+            part_digests=self.part_digests,
+            files_run_id=record.files_run_id,
+            loaded_at=record.loaded_at,
+            behind=False,
+        )
+
+
+class Replacement(NamedTuple):
+    """A run that is to replace a published one, and may have its payload, by all that the ledger knows."""
+
+    run_id: RunId
+    maybe_same: bool
+    published: StoredArtifact
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition."""
+        return self.published.key
+
+    def shared(self, age: timedelta) -> Staged:
+        """Return the run as it is published if its payload is the same: in the files of the published one."""
+        record = self.published.record
+        return Staged(
+            Artifact(self.key, self.run_id, record.schema_version),
+            record.record_count,
+            record.bytes,
+            record.digest,
+            record.location,
+            record.parts,
+            self.published.format,
+            self.published.copy,
+            self.published.part_digests,
+            self.published.files_run_id,
+            Drift(record.run_id, age, record.record_count),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +351,7 @@ class Published(NamedTuple):
     format: int
     copy: int
     part_digests: tuple[str, ...] | None
+    files_run_id: RunId | None
     loaded_at: datetime
     behind: bool
     withdrawn: Withdrawal | None = None

@@ -34,6 +34,8 @@ class Account:
     last_day: date | None = None
     earlier: tuple[EarlierZone, ...] = ()
     """Its time zones before that, the first one first: days keep the one that they had (R-PST-8)."""
+    account_class: str | None = None
+    """Accounts of a class have due points of their own where these are learned."""
 
     def __post_init__(self) -> None:
         if self.first_day is not None and self.last_day is not None and self.first_day > self.last_day:
@@ -114,11 +116,18 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A query, by what is expected of its partitions."""
+    """A query, by what is expected of its partitions: by policy, or by that of a class of accounts."""
 
     name: AssetName
     freshness: Freshness | None = None
     upstreams: tuple[Upstream, ...] = ()
+    by_class: Mapping[str, Freshness] = field(default_factory=dict)
+
+    def freshness_of(self, account: Account) -> Freshness | None:
+        """Return the policy of an account."""
+        if account.account_class is None:
+            return self.freshness
+        return self.by_class.get(account.account_class, self.freshness)
 
 
 class Span(NamedTuple):
@@ -221,8 +230,10 @@ class Universe:
 
     def freshness(self, key: Keyed) -> Freshness | None:
         """Return the policy of a partition that is expected."""
-        asset = self.assets.get(AssetName(key.source, key.query_name))
-        return asset.freshness if asset is not None and self.expects(key) else None
+        asset, account = self._of(key)
+        if account is None or not self.expects(key):
+            return None
+        return self.assets[asset].freshness_of(account)
 
     def upstreams(self, key: PartitionKey) -> Iterator[PartitionKey]:
         """Yield the partitions that one is made of, as far as they are expected."""

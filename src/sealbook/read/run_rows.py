@@ -32,13 +32,7 @@ class RunPlace:
     @classmethod
     def of(cls, key: PartitionKey, run_id: RunId, stored: StoredArtifact | None) -> RunPlace:
         """Return where a run is, by what is recorded of it."""
-        if stored is None:
-            return cls(key, run_id)
-        record = stored.record
-        files = (record.bytes, record.digest, record.location, record.parts)
-        said = (stored.format, stored.copy, stored.part_digests, record.loaded_at)
-        artifact = Published(*record[:6], record.record_count, *files, *said, behind=False)
-        return cls(key, run_id, artifact)
+        return cls(key, run_id, None if stored is None else stored.published)
 
 
 @dataclass(frozen=True)

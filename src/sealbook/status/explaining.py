@@ -8,9 +8,10 @@ from datetime import UTC, timedelta
 
 from sealbook.ledger.reader import LedgerReader
 from sealbook.model import Attempt, PartitionKey, RunEvent, Status
+from sealbook.model.auto_due import LearnedDue
 from sealbook.model.expectations import Expectations
 from sealbook.model.explanation import Explanation, Following, History, Problem, Reading, Standing, Way
-from sealbook.model.freshness import day_end
+from sealbook.model.freshness import Freshness, day_end
 from sealbook.model.horizons import IRREPLACEABLE
 from sealbook.model.keys import check_key
 from sealbook.model.outlook import Outlook
@@ -44,6 +45,7 @@ def explain(
         _history(known),
         outlook,
         _day(key, expectations),
+        _learned(expectations.universe.freshness(key)),
     )
 
 
@@ -62,6 +64,12 @@ def _day(key: PartitionKey, expectations: Expectations) -> str | None:
     return (
         f"The day lasts from {time_text(begins_at)} to {time_text(ends_at)}, as in {zone}{''.join(changes)}."
     )
+
+
+def _learned(freshness: Freshness | None) -> LearnedDue | None:
+    if freshness is None or freshness.auto is None:
+        return None
+    return LearnedDue(freshness.due, freshness.reasons)
 
 
 def _known(

@@ -44,8 +44,12 @@ def to_parquet(rows: pa.Table, stamp: str | None = None) -> bytes:
 
 
 def stamp_of(artifact: Artifact | Published, number: int) -> str:
-    """Return what the footer of a part says: whose rows it holds, and which part of them it is."""
-    return f"{artifact.key} {artifact.run_id} {artifact.schema_version} {number}"
+    """Return what the footer of a part says: whose rows it holds, and which part of them it is.
+
+    Files that several runs share say the run that they were written for.
+    """
+    run_id = artifact.run_id if isinstance(artifact, Artifact) else artifact.files_run_id or artifact.run_id
+    return f"{artifact.key} {run_id} {artifact.schema_version} {number}"
 
 
 def read_stamp(footer: pyarrow.parquet.FileMetaData) -> str | None:

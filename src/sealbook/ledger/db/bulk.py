@@ -90,10 +90,12 @@ def insert_rows(connection: Connection, table: Table, rows: Rows) -> None:
 
 
 def insert_missing_rows(connection: Connection, table: Table, rows: Rows) -> int:
-    """Insert those rows on PostgreSQL whose primary keys are not there yet, and return how many they are.
+    """Insert those rows whose primary keys are not there yet, and return how many they are.
 
     Where another transaction is about to insert one of them, this waits until it has, or has not.
     """
+    if connection.dialect.name != "postgresql":
+        return _execute_each(connection, _insert_missing_each(table), table, rows).rowcount
     return sum(len(page.all()) for page in _execute_given(connection, _insert_missing(table), table, rows))
 
 
@@ -174,6 +176,11 @@ def _insert_each(table: Table) -> RowStatement:
 
 
 @cache
+def _insert_missing_each(table: Table) -> RowStatement:
+    return RowStatement(table, lambda values: sqlite.insert(table).values(values).on_conflict_do_nothing())
+
+
+@cache
 def _update_each(table: Table, columns: tuple[str, ...]) -> RowStatement:
     def build(values: Values) -> Update:
         same = [each == values[each.name] for each in table.primary_key]
@@ -193,9 +200,11 @@ def _upsert_each(table: Table, columns: tuple[str, ...]) -> RowStatement:
     return RowStatement(table, build)
 
 
-def _execute_each(connection: Connection, statement: RowStatement, table: Table, rows: Rows) -> None:
+def _execute_each(
+    connection: Connection, statement: RowStatement, table: Table, rows: Rows
+) -> CursorResult[Any]:
     text, parameters = statement.prepare(_converted(table, _on_sqlite, rows))
-    connection.exec_driver_sql(text, parameters)
+    return connection.exec_driver_sql(text, parameters)
 
 
 Conversion = Callable[[Any], Any]

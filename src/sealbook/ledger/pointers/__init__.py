@@ -6,6 +6,7 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.pointers.consumers import ConsumerReader, ConsumerWriter
 from sealbook.ledger.pointers.cuts import CutWriter
+from sealbook.ledger.pointers.drifts import DriftReader
 from sealbook.ledger.pointers.plan import PlanReader
 from sealbook.ledger.pointers.published import PublishedReader
 from sealbook.ledger.pointers.records import RecordReader
@@ -16,7 +17,7 @@ from sealbook.ledger.work.port import Follower
 __all__ = ["PointerReader", "Pointers", "PublishedReader"]
 
 
-class PointerReader(PublishedReader, PlanReader, RecordReader, ConsumerReader):
+class PointerReader(PublishedReader, PlanReader, RecordReader, ConsumerReader, DriftReader):
     """What is published, and what a load would change of it. Reading never writes."""
 
 

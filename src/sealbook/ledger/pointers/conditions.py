@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.tables import KEY
+from sealbook.ledger.pointers.locations import files_run
 from sealbook.ledger.pointers.tables import authority_change, cut, load_record, pointer, removal
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import attempt, partition_state, rollback
@@ -136,9 +137,9 @@ NEXT_COPY = case(
 """The copy that a load stages of an artifact if its files are not there; for the same joins."""
 
 
-def removal_of(artifact: FromClause) -> ColumnElement[bool]:
-    """Say that a removal is that of an artifact; of which copy, it says itself."""
-    return same(removal, artifact, "run_id", "schema_version")
+def removal_of(filed: FromClause) -> ColumnElement[bool]:
+    """Say that a removal is that of an artifact's files; of which copy, it says itself."""
+    return and_(same(removal, filed, "schema_version"), removal.c.run_id == files_run(filed))
 
 
 def record_of(artifact: FromClause) -> ColumnElement[bool]:

@@ -34,6 +34,11 @@ def _formatted(element: _DayText, compiler: SQLCompiler, **options: Any) -> str:
     return f"to_char({compiler.process(element.clauses, **options)}, 'YYYY-MM-DD')"
 
 
+def files_run(filed: FromClause) -> ColumnElement[Any]:
+    """Return the run whose files hold an artifact: its own, unless it shares those of another."""
+    return func.coalesce(filed.c.files_run_id, filed.c.run_id)
+
+
 def _by_layout(artifact: FromClause) -> ColumnElement[str]:
     """Return the location of an artifact by the layout; null where there is no artifact."""
     columns = artifact.c
@@ -48,7 +53,7 @@ def _by_layout(artifact: FromClause) -> ColumnElement[str]:
         + "/logical_date="
         + _DayText(columns.logical_date)
         + "/run_id="
-        + columns.run_id
+        + files_run(artifact)
     )
 
 

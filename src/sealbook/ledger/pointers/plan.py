@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from sqlalchemy import FromClause, Select, and_, case, func, not_, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, case, func, not_, or_, select
 
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.queries import same, stream
@@ -18,9 +18,11 @@ from sealbook.ledger.pointers.conditions import (
     OPEN,
     STATUS,
     SUCCESS,
+    TAKEN,
     changed_keys,
     pointer_of,
     record_of,
+    removal_of,
 )
 from sealbook.ledger.pointers.records import STORED, stored
 from sealbook.ledger.pointers.tables import (
@@ -33,9 +35,17 @@ from sealbook.ledger.pointers.tables import (
 )
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
-from sealbook.ledger.states.tables import partition_state
-from sealbook.model import PartitionKey, Status
-from sealbook.model.publication import Action, Difference, PlanItem, Pointer, PointerStatus
+from sealbook.ledger.states.tables import attempt, partition_state
+from sealbook.model import PartitionKey, RunId, Status
+from sealbook.model.publication import (
+    FORMAT,
+    Action,
+    Difference,
+    PlanItem,
+    Pointer,
+    PointerStatus,
+    Replacement,
+)
 from sealbook.model.selection import Selection
 
 _ACTION = {action.value: action for action in Action}
@@ -56,13 +66,13 @@ class PlanReader:
         changed, differing = self._differing(selection, full=full)
         key = [changed.c[name] for name in KEY]
         authority = [partition_state.c[name] for name in ("current_run_id", "schema_version", "record_count")]
+        files_run_id = func.coalesce(load_record.c.files_run_id, partition_state.c.current_run_id)
         loaded_before, removed_since = (
-            and_(
-                SUCCESS,
-                same(table, partition_state, "schema_version"),
-                table.c.run_id == partition_state.c.current_run_id,
+            and_(SUCCESS, same(table, partition_state, "schema_version"), table.c.run_id == run_id)
+            for table, run_id in (
+                (load_record, partition_state.c.current_run_id),
+                (removal, files_run_id),
             )
-            for table in (load_record, removal)
         )
         query = (
             differing.add_columns(*key, ACTION, *(case((SUCCESS, each)) for each in authority))
@@ -72,6 +82,22 @@ class PlanReader:
             .order_by(*key)
         )
         return stream(self._database, query, _plan_item)
+
+    def replacements(self, selection: Selection = EVERYTHING, *, full: bool = False) -> Iterator[Replacement]:
+        """Stream the runs that are to replace a published one whose files are kept, in key order.
+
+        Such a run may be the same if it is of the same version, was judged by the same validator, has the
+        same number of records, and was never loaded.
+        """
+        _, differing = self._differing(selection, full=full)
+        query = (
+            differing.add_columns(partition_state.c.current_run_id, _MAYBE_SAME, *STORED)
+            .join(load_record, record_of(pointer))
+            .outerjoin(removal, removal_of(load_record))
+            .where(SUCCESS, partition_state.c.current_run_id != pointer.c.run_id, not_(TAKEN))
+            .order_by(*(pointer.c[name] for name in KEY))
+        )
+        return stream(self._database, query, _replacement)
 
     def plan_counts(self, selection: Selection = EVERYTHING, *, full: bool = False) -> dict[Action, int]:
         """Count what a load has to do, by action; every action is there, be it with 0."""
@@ -140,6 +166,41 @@ class PlanReader:
             .where(DIFFERS)
         )
         return changed, query
+
+
+def _judged_by(run_id: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the validator of a run's latest judgement, which its contract is a part of."""
+    return (
+        select(attempt.c.validator_id)
+        .where(same(attempt, partition_state), attempt.c.run_id == run_id)
+        .order_by(attempt.c.attempt.desc())
+        .limit(1)
+        .correlate(partition_state, pointer)
+        .scalar_subquery()
+    )
+
+
+_known = load_record.alias("known")
+_IS_KNOWN = (
+    select(_known.c.run_id)
+    .where(
+        same(_known, partition_state, "schema_version"),
+        _known.c.run_id == partition_state.c.current_run_id,
+    )
+    .correlate(partition_state)
+    .exists()
+)
+_MAYBE_SAME = and_(
+    partition_state.c.schema_version == pointer.c.schema_version,
+    partition_state.c.record_count == load_record.c.record_count,
+    load_record.c.format == FORMAT,
+    not_(_IS_KNOWN),
+    _judged_by(partition_state.c.current_run_id) == _judged_by(pointer.c.run_id),
+)
+
+
+def _replacement(run_id: RunId, maybe_same: object, *row: Any) -> Replacement:
+    return Replacement(run_id, bool(maybe_same), stored(*row))
 
 
 def _plan_item(

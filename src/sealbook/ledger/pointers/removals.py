@@ -131,20 +131,33 @@ def _moment(name: str) -> ColumnElement[Any]:
 
 
 def _needed(artifact: FromClause) -> ColumnElement[bool]:
-    """Say that a pointer, a cut or the retention needs an artifact, or that a load may be about to."""
+    """Say that a pointer, a cut or the retention needs an artifact, or that a load may be about to.
+
+    Its files are also needed where a run that shares them is.
+    """
     pinned = select(cut.c.token).where(AT_CUT).correlate(pointer).exists()
     held = select(pointer.c.run_id).where(
-        same(pointer, artifact, "run_id", "schema_version"),
+        same(pointer, artifact, "schema_version"),
+        _has_files_of(artifact, pointer.c.run_id),
         or_(OPEN, pointer.c.closed_at > _moment("horizon"), pinned),
     )
     authoritative = select(partition_state.c.status).where(
         same(partition_state, artifact, "schema_version"),
         SUCCESS,
-        partition_state.c.current_run_id == artifact.c.run_id,
+        _has_files_of(artifact, partition_state.c.current_run_id),
     )
     return or_(held.correlate(artifact).exists(), authoritative.correlate(artifact).exists())
 
 
+def _has_files_of(artifact: FromClause, run_id: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Say that a run of the same partition is that of an artifact, or shares its files."""
+    sharers = select(_sharing.c.run_id).where(
+        same(_sharing, artifact, "schema_version"), _sharing.c.files_run_id == artifact.c.run_id
+    )
+    return or_(run_id == artifact.c.run_id, run_id.in_(sharers.correlate(artifact)))
+
+
+_sharing = load_record.alias("sharing")
 _UNFINISHED = and_(TAKEN, removal.c.removed_at.is_(None))
 """A clean-up condemned it, and has not said that its files are gone."""
 
@@ -159,6 +172,7 @@ _REMOVABLE = select(
     union(
         select(*(load_record.c[name] for name in ARTIFACT))
         .outerjoin(removal, removal_of(load_record))
+        .where(load_record.c.files_run_id.is_(None))  # what shares files has none to remove
         .where(or_(_UNFINISHED, and_(not_(TAKEN), not_(_needed(load_record))))),
         # Also what has no load record: files that a crashed load left behind, and a crashed clean-up deleted.
         select(*(removal.c[name] for name in ARTIFACT))

@@ -22,6 +22,7 @@ from sqlalchemy import (
     MetaData,
     Select,
     Table,
+    and_,
     bindparam,
     delete,
     insert,
@@ -37,7 +38,7 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.queries import same
 from sealbook.ledger.db.types import lines_text
 from sealbook.ledger.pointers.conditions import AGREES, pointer_of, removal_of
-from sealbook.ledger.pointers.locations import spelt
+from sealbook.ledger.pointers.locations import files_run, spelt
 from sealbook.ledger.pointers.tables import (
     ARTIFACT,
     REFILED,
@@ -120,6 +121,7 @@ def fill_batch_staged(connection: Connection, staged: Iterable[Staged]) -> None:
                 each.format,
                 each.copy,
                 lines_text(each.part_digests),
+                each.files_run_id,
             )
             for position, each in enumerate(staged)
         ],
@@ -129,10 +131,11 @@ def fill_batch_staged(connection: Connection, staged: Iterable[Staged]) -> None:
 def record(connection: Connection, at: datetime) -> None:
     """Write the load records that artifacts of the batch do not have yet, and where newer copies lie."""
     connection.execute(_recording(connection.dialect.name), {"at": at})
+    connection.execute(_REFILING)  # of the runs that share files with these
 
 
 def refile(connection: Connection) -> None:
-    """Note where newer copies of the batch lie, unless a clean-up condemned them."""
+    """Note where newer copies of the batch lie, for all runs that share them, unless they are condemned."""
     connection.execute(_REFILING)
 
 
@@ -204,7 +207,10 @@ def _recording(dialect: str) -> Executable:
     newer: Executable = statement.on_conflict_do_update(
         index_elements=load_record.primary_key,
         set_={name: statement.excluded[name] for name in REFILED},
-        where=statement.excluded.copy > load_record.c.copy,
+        where=and_(
+            statement.excluded.copy > load_record.c.copy,
+            statement.excluded.files_run_id.is_not_distinct_from(load_record.c.files_run_id),
+        ),
     )
     return newer
 
@@ -213,7 +219,9 @@ _NOW = select(warehouse_version.c.version, warehouse_version.c.changed_at)
 _REFILING = (
     update(load_record)
     .where(
-        same(load_record, batch, "run_id", "schema_version", "digest"),
+        same(load_record, batch, "schema_version", "digest"),
+        files_run(load_record) == files_run(batch),
+        batch.c.copy > 0,  # few are
         load_record.c.copy < batch.c.copy,
         not_(select(removal.c.run_id).where(removal_of(batch), removal.c.copy >= batch.c.copy).exists()),
     )

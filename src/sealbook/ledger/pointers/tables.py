@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    Double,
     Identity,
     Index,
     Integer,
@@ -16,12 +17,22 @@ from sqlalchemy import (
 )
 
 from sealbook.ledger.db.tables import KEY, key_columns, metadata
-from sealbook.ledger.db.types import Name, RunIdText, Sha256, TextLines, UtcTimestamp
+from sealbook.ledger.db.types import JsonDocument, Name, RunIdText, Sha256, TextLines, UtcTimestamp
 
 ARTIFACT = (*KEY, "run_id", "schema_version")
 """What identifies an artifact."""
 
-STAGED = ("record_count", "bytes", "digest", "location", "parts", "format", "copy", "part_digests")
+STAGED = (
+    "record_count",
+    "bytes",
+    "digest",
+    "location",
+    "parts",
+    "format",
+    "copy",
+    "part_digests",
+    "files_run_id",
+)
 """What a load record knows of an artifact, beside when it was loaded."""
 
 REFILED = ("copy", "part_digests")
@@ -45,11 +56,16 @@ load_record = Table(
     Column("format", Integer, nullable=False, server_default=text("1")),
     Column("copy", Integer, nullable=False, server_default=text("0")),
     Column("part_digests", TextLines),
+    Column("files_run_id", RunIdText),
     PrimaryKeyConstraint(*ARTIFACT),
     CheckConstraint("record_count >= 0 AND bytes >= 0 AND parts >= 1", name="counts"),
     sqlite_with_rowid=False,
 )
-"""What was ever loaded. Its location is there only where it is not that of the layout: see `locations.py`."""
+"""What was ever loaded. Its location is there only where it is not that of the layout: see `locations.py`.
+
+A run whose payload is that of the run published before it has no files of its own: `files_run_id` is the run
+whose files it shares, which always has files of its own.
+"""
 
 pointer = Table(
     "pointer",
@@ -135,6 +151,29 @@ removal = Table(
 """The last copy of an artifact that a clean-up condemned; its files are deleted where it has `removed_at`.
 
 What is condemned is never published again: a load writes the next copy, under other names.
+"""
+
+drift = Table(
+    "drift",
+    metadata,
+    *key_columns(),
+    Column("from_run_id", RunIdText, nullable=False),
+    Column("to_run_id", RunIdText, nullable=False),
+    Column("age_hours", Integer, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("added", BigInteger, nullable=False),
+    Column("removed", BigInteger, nullable=False),
+    Column("changed", BigInteger, nullable=False),
+    Column("totals", JsonDocument),
+    Column("change", Double, nullable=False),
+    Column("problem", Text),
+    PrimaryKeyConstraint(*BY_QUERY, "from_run_id", "to_run_id"),
+    sqlite_with_rowid=False,
+)
+"""What each replacement of a published run by another changed, and how old the day was when that was opened.
+
+`totals` are those of numeric columns that differ, before and after; `problem` says why the runs were not
+compared.
 """
 
 authority_change = Table(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, and_, case, select, true
+from sqlalchemy import Connection, and_, case, not_, select, true
 
 from sealbook.errors import Conflict, InvalidInput
 from sealbook.ledger.db.clock import LedgerClock
@@ -20,7 +20,9 @@ from sealbook.ledger.events.append import append_new, lock_runs
 from sealbook.ledger.events.facts import counted_once
 from sealbook.ledger.pointers import rows
 from sealbook.ledger.pointers.conditions import NO_SUCCESS, SUCCESS, pointer_of, record_of, removal_of
+from sealbook.ledger.pointers.drifts import record_drifts
 from sealbook.ledger.pointers.hiding import Unsafe, find_still_unsafe, find_unsafe, hide
+from sealbook.ledger.pointers.locations import files_run
 from sealbook.ledger.pointers.rows import batch
 from sealbook.ledger.pointers.tables import load_record, pointer, removal
 from sealbook.ledger.states.reader import EVERYTHING
@@ -132,6 +134,7 @@ class PointerWriter:
             PartitionPublished.of(each, version, replaced, again=again)
             for each, replaced, again in publishing
         ]
+        record_drifts(connection, ((each, replaced) for each, replaced, _ in publishing))
         append_new(connection, [fact.to_event() for fact in counted_once(connection, published)], at)
         self._follower.follow(connection, published, at)
         return SwapResult(version, **{outcome: tuple(found) for outcome, found in keys.items()})
@@ -148,16 +151,18 @@ _AUTHORITATIVE = and_(
 )
 # Had clean-up condemned it before the plan, the next copy would have been staged.
 _REMOVED_SINCE = removal.c.copy >= batch.c.copy
+_SAME_FILES = files_run(load_record) == files_run(batch)
 _OUTCOME = case(
     (_AUTHORITATIVE.is_not(true()), "moved"),
     (_REMOVED_SINCE, "removed"),
     (partition_state.c.record_count != batch.c.record_count, "miscounted"),
-    (load_record.c.digest != batch.c.digest, _CONFLICT),
-    (pointer.c.run_id.is_(None), "loaded"),
+    (and_(_SAME_FILES, load_record.c.digest != batch.c.digest), _CONFLICT),
     (
         and_(pointer.c.run_id == batch.c.run_id, pointer.c.schema_version == batch.c.schema_version),
         _UNCHANGED,
     ),
+    (not_(_SAME_FILES), "elsewhere"),
+    (pointer.c.run_id.is_(None), "loaded"),
     else_="replaced",
 )
 """The field of SwapResult that a partition belongs to, or a conflict."""

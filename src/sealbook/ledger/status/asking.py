@@ -190,7 +190,7 @@ def _series(expectations: Expectations, name: SeriesName, number: int | None, da
     if asset is None or account is None or span is None:
         parts = stretches(None, UTC, (), None, expectations.now)
         return Series(name, asset_name, None, number, *days, None, -FOREVER, parts)
-    calendar = Calendar(asset.freshness, account.zone, account.earlier)
+    calendar = Calendar(asset.freshness_of(account), account.zone, account.earlier)
     parts = stretches(*calendar, span, expectations.now)
     due_until = max((each.last for each in parts if each.due), default=-FOREVER)
     expected = day_number(span[0]), day_number(span[1])

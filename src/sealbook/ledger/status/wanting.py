@@ -16,6 +16,7 @@ from sealbook.ledger.status.gaps import untouched_days
 from sealbook.ledger.status.given import row
 from sealbook.ledger.status.held import READABLE, Shape, hold
 from sealbook.model.expectations import Expectations
+from sealbook.model.freshness import Freshness
 from sealbook.model.universe import Asset
 
 
@@ -34,10 +35,18 @@ def at_due_points(expectations: Expectations) -> Expectations:
     """
     universe = expectations.universe
     assets = {
-        name: Asset(name, None if each.freshness is None else replace(each.freshness, max_lag=timedelta()))
+        name: Asset(
+            name,
+            None if each.freshness is None else _at_once(each.freshness),
+            by_class={other: _at_once(policy) for other, policy in each.by_class.items()},
+        )
         for name, each in universe.assets.items()
     }
     return Expectations(replace(universe, assets=assets), expectations.now)
+
+
+def _at_once(freshness: Freshness) -> Freshness:
+    return replace(freshness, max_lag=timedelta())
 
 
 def find_wanting(connection: Connection, asked: Asked) -> Iterator[Wanting]:
