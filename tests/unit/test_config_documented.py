@@ -9,7 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sealbook.config import accounts, alerts, catalogue, console, control, load_settings, loading, policies
+from sealbook.config import (
+    accounts,
+    alerts,
+    catalogue,
+    console,
+    control,
+    lineage,
+    load_settings,
+    loading,
+    policies,
+)
 from tests.support.books import write_book
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "configuration.md").read_text()
@@ -25,6 +35,7 @@ PLACES: dict[type[msgspec.Struct], str] = {
     loading.SparkSection: "spark",
     loading.RetentionSection: "retention",
     alerts.AlertsSection: "alerts",
+    lineage.LineageSection: "lineage",
     control.ControlSection: "control",
     control.SharesSection: "control.shares",
     control.RetriesSection: "control.retries",
@@ -56,7 +67,7 @@ def shown_default(field: msgspec.structs.FieldInfo) -> str:
 def test_every_struct_has_its_section() -> None:
     structs = {
         value
-        for module in (loading, accounts, policies, alerts, control, console, catalogue)
+        for module in (loading, accounts, policies, alerts, lineage, control, console, catalogue)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, msgspec.Struct)
     }

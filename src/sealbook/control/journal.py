@@ -42,7 +42,7 @@ class Journal:
         if isinstance(tally, Tally):
             fields |= _by_ending(tally)
         if is_json():
-            tell(event, "error" if event == "failed" else "info", **fields)
+            tell(event, "error" if "error" in fields else "info", **fields)
         elif event not in _QUIET:
             self.write(_line(event, fields))
 
@@ -104,4 +104,6 @@ def _line(event: str, fields: dict[str, object]) -> str:
             return f"Opened: {said or 'nothing new'}{again}"
         case "failed":
             return f"Broke off: {fields['error']}"
+        case "lineage":
+            return f"Lineage was not sent: {fields['error']}"
     return " ".join([event, *(f"{name}={value}" for name, value in fields.items())])
