@@ -118,7 +118,7 @@ def test_a_loop_sends_and_a_server_that_is_down_stops_nothing(book: Path, server
 def test_the_doctor_says_what_is_outstanding(book: Path, server: AlertServer) -> None:
     def lineage() -> list[tuple[str, str]]:
         found = run("doctor", "--quick", "--format", "json", cwd=book).json
-        return [(each["level"], each["found"]) for each in found if each["part"] == "lineage"]
+        return [(each["level"], each["text"]) for each in found if each["part"] == "lineage"]
 
     [(level, waits)] = lineage()
     assert (level, waits.split(" of ")[0]) == ("ok", "13 events")
