@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from sqlalchemy import text
 
 import sealbook
 from sealbook.ledger import open_ledger
-from sealbook.ledger.db.engine import Database
 from sealbook.model import PartitionKey, RunEvent
 from sealbook.model.failures import ErrorClass
 from sealbook.model.partition_events import PartitionFailed, Stage
@@ -24,7 +22,7 @@ from sealbook.model.plans import PlanKind, PlanRequest
 from sealbook.model.selection import Selection
 from tests.support.cli import SEALBOOK, run
 from tests.support.commands import check_command
-from tests.support.ledger import run_id
+from tests.support.ledger import let_leases_run_out, run_id
 from tests.support.receivers import AlertServer
 from tests.support.statuses import QUERIES, accepted, days, judge, key, rejected, write_status_book, yesterday
 
@@ -151,18 +149,6 @@ def test_one_that_was_killed_after_the_post_is_told_again_under_the_same_ids(
         assert run("status", "alerts", "--send", cwd=book).said == "3 alerts. 0 notices sent. "
     first, again = server.batches
     assert first == again
-
-
-def let_leases_run_out(url: str) -> None:
-    """Do what two minutes would do."""
-    long_ago = "'2020-01-01Z'" if url.startswith("postgresql") else "0"
-    database = Database(url)
-    database.write(
-        lambda connection: connection.execute(
-            text(f"UPDATE lease SET expires_at = {long_ago} WHERE holder IS NOT NULL")
-        )
-    )
-    database.close()
 
 
 def test_an_outage_of_thousands_is_a_few_calls(tmp_path: Path, ledger_url: str, server: AlertServer) -> None:

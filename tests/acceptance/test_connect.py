@@ -31,6 +31,26 @@ with sealbook.open() as book:
     print(len(table), own, *given, status, none)
 """
 
+STREAM = """
+from pathlib import Path
+from pyspark.sql import SparkSession
+import sealbook
+
+def place(name):
+    return str(Path(name).resolve())
+
+with sealbook.open() as book:
+    session = SparkSession.builder.remote({url!r}).getOrCreate()
+    frame = book.stream("campaign_daily", rows=True, spark=session)
+    for _ in range(2):
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", place("checkpoint"))
+        writer.trigger(availableNow=True).start(place("copy")).awaitTermination()
+    copy = session.read.parquet(place("copy")).toArrow()
+    table = book.table("campaign_daily")
+    same = sorted(copy.select(table.column_names).to_pylist(), key=str) == sorted(table.to_pylist(), key=str)
+    print(same, *set(copy["_change"].to_pylist()))
+"""
+
 STAGES = """
 import sealbook
 from pyspark.sql import SparkSession
@@ -71,6 +91,8 @@ def test_readers_read_and_stages_refuse(book: Path, connect_server: str) -> None
         "3",
         "0",
     ]
+    streamed = program_on(book, STREAM.format(url=connect_server), packages)
+    assert streamed.split() == ["True", "published"], "a stream that is started again gives nothing twice"
     said = program_on(book, STAGES.format(url=connect_server), packages).splitlines()
     assert said == ["extract, validate and load need a classic Spark session, and this is Spark Connect"] * 3
 

@@ -133,6 +133,15 @@ def test_follow_changes(book: Path) -> None:
     assert "0 holders have a run of it" in shown, "it has advanced to where nothing was published yet"
 
 
+def test_stream_changes(book: Path) -> None:
+    """The copy has what is published, also when the page is followed again."""
+    rows = len(run("sql", "select customer_id from campaign_daily", "--format", "json", cwd=book).json)
+    for _ in range(2):
+        shown = follow("how-to/stream-changes.md", book)
+        assert f"{rows} rows copied, {rows} published" in shown
+    assert "from_run_id" in shown
+
+
 def test_a_contract_of_your_own(book: Path) -> None:
     """The demo has one version: it is held against itself."""
     shown = follow("how-to/own-contract.md", book, stand_ins={"contract diff 1 2": "contract diff 1 1"})

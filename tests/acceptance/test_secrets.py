@@ -160,6 +160,12 @@ def receivers() -> Iterator[Place]:
         {"alerts": {"url": f"http://{DEAD}/", "headers": {"A": f"{CANARY}\nx"}}},
     )
     yield Place("alerts, a command", {"alerts": {"command": ["no-such-command", CANARY]}})
+    lineage = (("run", "--day", "2026-01-01"), ("doctor", "--quick"), ("lineage", "send"))
+    for name, url in {
+        "nobody answers": f"http://ann:{CANARY}@{DEAD}/{CANARY}?key={CANARY}",
+        "no URL": f"ann:{CANARY}@host",
+    }.items():
+        yield Place(f"lineage, {name}", {"lineage": {"url": url, "headers": headers}}, commands=lineage)
 
 
 def files() -> Iterator[Place]:

@@ -10,7 +10,8 @@ from sqlalchemy import text
 
 from sealbook.errors import Conflict, Transient
 from sealbook.ledger import Ledger, open_ledger
-from sealbook.ledger.alerts import KEPT, TURN, AlertTurn
+from sealbook.ledger.alerts import KEPT, AlertTurn
+from sealbook.ledger.db.turns import TURN
 from sealbook.model.alerts import Alert, AlertKind, Notice
 from sealbook.model.scope import Scope
 from sealbook.status.alerting import BATCH, send_notices

@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from sealbook.book import Book
-from sealbook.book.snapshot import Snapshot
 from sealbook.errors import IllegalMove, InvalidInput, NotFound
 from sealbook.ledger import Ledger
-from sealbook.model import PartitionKey
-from sealbook.model.publication import Action, Withdrawal
-from sealbook.model.published_changes import Changes, ChangeToken, UnreadPointer
+from sealbook.model.publication import Withdrawal
+from sealbook.model.published_changes import Changes, ChangeToken, UnreadPointer, net_changes
 from sealbook.model.selection import Selection, key_of
+from tests.support.histories import STEPS, WHO, History, Rows, Step, applied, replayed
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import load, seen
-from tests.support.published import CONTRACTS, FIRST_DAY, QUERY, SOURCE, open_book, rows_of, write
-
-WHO: Any = {"actor": "ann", "reason": "to try it"}
-RUNS = st.integers(1, 4)
-KEYS = st.integers(0, 1)
-Step = tuple[str, int, int]
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.sampled_from(["accept", "accept", "reject", "roll back"]), KEYS, RUNS),
-        st.tuples(st.sampled_from(["load", "load", "hide", "cut", "requeue"]), st.just(0), st.just(0)),
-    ),
-    min_size=4,
-    max_size=14,
-)
-Rows = dict[PartitionKey, list[dict[str, Any]]]
-
-_customers = count()
-_judgements = count()
+from tests.support.published import open_book
 
 
 @pytest.fixture
@@ -53,79 +33,6 @@ def kinds(found: Changes) -> list[tuple[str, str, int, int]]:
         (str(each.logical_date), each.kind.value, int(each.from_run_id or 0), int(each.to_run_id or 0))
         for each in found.items
     ]
-
-
-class History:
-    """Some steps on two partitions of a customer of its own, so that many histories share a ledger."""
-
-    def __init__(self, book: Book) -> None:
-        self.book = book
-        customer = f"h{next(_customers)}"
-        self.keys = [PartitionKey(SOURCE, customer, QUERY, FIRST_DAY.replace(day=day)) for day in (1, 2)]
-        self.selection = Selection(source=SOURCE, queries=QUERY, customers=customer)
-
-    def take(self, step: Step) -> None:
-        what, place, run = step
-        ledger, key = self.book.ledger, self.keys[place]
-        again = str(next(_judgements))
-        match what:
-            case "accept":
-                ledger.judge([accept(key, run, again=again, records=2)])
-            case "reject":
-                ledger.judge([reject(key, run, again=again)])
-            case "roll back":
-                ledger.rollback(key, run_id(run), **WHO)
-            case "load":
-                self.load()
-            case "hide":
-                ledger.pointers.hide()
-            case "cut":
-                ledger.pointers.create_cut()
-            case "requeue":
-                ledger.requeue([each.key for each in ledger.states(status="failed")], **WHO)
-
-    def load(self) -> None:
-        ledger, warehouse = self.book.ledger, self.book.settings.warehouse
-        ledger.pointers.hide()
-        plan = [each for each in ledger.pointers.plan(self.selection) if each.action is not Action.HIDE]
-        ledger.pointers.swap(
-            write(warehouse, each.key, int(str(each.run_id)), contract=CONTRACTS["1"], rows=2)
-            for each in plan
-        )
-
-    def rows(self, at: Snapshot | Book) -> Rows:
-        """Read what consumers get."""
-        found: Rows = {}
-        names = [column.name for column in CONTRACTS["1"].columns]
-        table = at.table(
-            QUERY, customers=self.selection.customers, columns=["customer_id", "logical_date", *names]
-        )
-        for row in table.to_pylist():
-            key = PartitionKey(SOURCE, row.pop("customer_id"), QUERY, row.pop("logical_date"))
-            found.setdefault(key, []).append(row)
-        return found
-
-    def changes(self, after: str, limit: int | None = None) -> Changes:
-        pointers = self.book.ledger.reader.pointers
-        return pointers.changes(self.selection, pointers.token(after), limit)
-
-
-def replayed(rows: Rows, found: Changes) -> Rows:
-    """Apply changes to what was read: each run has rows of its own."""
-    copy = dict(rows)
-    for each in found.items:
-        if each.from_run_id is None:
-            assert each.key not in copy
-        else:
-            assert copy.pop(each.key) == _rows_of(each.from_run_id)
-        if each.to_run_id is not None:
-            copy[each.key] = _rows_of(each.to_run_id)
-    return copy
-
-
-def _rows_of(run: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = rows_of(CONTRACTS["1"], 2, int(run)).to_pylist()
-    return found
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -155,6 +62,81 @@ def test_replaying_from_any_token_gives_what_is_read_now(book: Book, steps: list
             page = history.changes(page.token, limit=1)
         assert replayed(copy, page) == now
         assert history.changes(found.token).items == ()
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_changes_between_two_tokens_are_the_same_whenever_they_are_asked_for(
+    book: Book, steps: list[Step]
+) -> None:
+    """What was told up to a token, also by a verdict, is told again, whatever has happened since."""
+    history = History(book)
+    kept: list[tuple[str, Rows]] = []
+    told: list[tuple[str, Changes]] = []
+    for step in [("accept", 0, 1), ("load", 0, 0), *steps]:
+        try:
+            history.take(step)
+        except (IllegalMove, NotFound):
+            continue
+        with book.snapshot() as at:
+            kept.append((at.token, history.rows(at)))
+        told += [(token, history.changes(token)) for token, _ in kept]
+    for token, found in told:
+        again = history.changes(token, until=found.token)
+        assert (again.items, again.token) == (found.items, found.token)
+    for place, (token, rows) in enumerate(kept):
+        for until, then in kept[place:]:
+            found = history.changes(token, until=until)
+            assert replayed(rows, found) == then
+            assert applied(rows, net_changes(found.items)) == then
+            page, copy = history.changes(token, limit=1, until=until), rows
+            while page.more:
+                copy = replayed(copy, page)
+                page = history.changes(page.token, limit=1, until=until)
+            assert replayed(copy, page) == then
+
+
+def test_what_a_verdict_did_is_told_up_to_the_token_that_says_so_and_no_further(ledger: Ledger) -> None:
+    pointers = ledger.reader.pointers
+    ledger.judge([accept(KEY, 1)])
+    load(ledger)
+    read = pointers.token()
+    ledger.judge([reject(KEY, 1, again="a")])
+    demoted = pointers.token()
+    ledger.judge([accept(KEY, 1, again="b")])
+    day = str(KEY.logical_date)
+    assert kinds(pointers.changes(after=read, until=demoted)) == [(day, "withdrawn", 1, 0)]
+    assert kinds(pointers.changes(after=demoted, until=pointers.token())) == [(day, "restored", 0, 1)]
+    load(ledger)
+    ledger.judge([accept(KEY, 2)])
+    load(ledger)
+    assert kinds(pointers.changes(after=read, until=demoted)) == [(day, "withdrawn", 1, 0)]
+    assert pointers.changes(after=read, until=read).items == ()
+
+
+def test_what_changes_come_to_is_one_change_of_each_partition_or_none(ledger: Ledger) -> None:
+    pointers = ledger.reader.pointers
+    start = pointers.token()
+    ledger.judge([accept(KEY, 1), accept(OTHER, 1)])
+    load(ledger)
+    first = pointers.token()
+    ledger.judge([accept(KEY, 2), reject(OTHER, 1, again="a")])
+    load(ledger)
+    gone = pointers.token()
+    ledger.judge([accept(OTHER, 1, again="b")])
+    ledger.rollback(KEY, run_id(1), **WHO)
+    load(ledger)
+    days = str(KEY.logical_date), str(OTHER.logical_date)
+
+    def net(after: ChangeToken, until: ChangeToken | None = None) -> list[tuple[str, str, int, int]]:
+        found = pointers.changes(after=after, until=until)
+        return sorted(kinds(replace(found, items=tuple(net_changes(found.items)))))
+
+    assert net(start) == [(days[0], "published", 0, 1), (days[1], "published", 0, 1)]
+    assert net(start, gone) == [(days[0], "published", 0, 2)]
+    assert net(first, gone) == [(days[0], "replaced", 1, 2), (days[1], "withdrawn", 1, 0)]
+    assert net(gone) == [(days[0], "replaced", 2, 1), (days[1], "restored", 0, 1)]
+    assert net(first) == [], "all was undone"
 
 
 def test_each_kind_in_order_with_its_runs(ledger: Ledger) -> None:
@@ -215,6 +197,14 @@ def test_tokens_that_are_none_are_refused(ledger: Ledger) -> None:
     pointers = ledger.reader.pointers
     with pytest.raises(InvalidInput, match="has not come to"):
         pointers.changes(after=pointers.token("99"))
+    with pytest.raises(InvalidInput, match="has not come to"):
+        pointers.changes(until=pointers.token("99"))
+    with pytest.raises(InvalidInput, match="never was"):
+        pointers.changes(until=ChangeToken(0, frozenset({UnreadPointer(*key_of(KEY), 3)})))
+    ledger.judge([accept(KEY, 1)])
+    load(ledger)
+    with pytest.raises(InvalidInput, match="until"):
+        pointers.changes(after=pointers.token(), until=pointers.token("0"))
     with pytest.raises(InvalidInput, match="token"):
         pointers.token("7.nonsense")
     with pytest.raises(NotFound, match="no cut"):

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from sqlalchemy import text
 
 from sealbook.ledger import Ledger, migrate, open_ledger
 from sealbook.ledger.db.engine import Database
@@ -207,3 +208,15 @@ def until_it_waits(database: Database, writer: threading.Thread) -> None:
                 return
         writer.join(0.005)
         assert writer.is_alive()
+
+
+def let_leases_run_out(url: str) -> None:
+    """Do what two minutes would do."""
+    long_ago = "'2020-01-01Z'" if url.startswith("postgresql") else "0"
+    database = Database(url)
+    database.write(
+        lambda connection: connection.execute(
+            text(f"UPDATE lease SET expires_at = {long_ago} WHERE holder IS NOT NULL")
+        )
+    )
+    database.close()

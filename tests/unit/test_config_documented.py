@@ -16,6 +16,7 @@ from sealbook.config import (
     console,
     control,
     discovery,
+    lineage,
     load_settings,
     loading,
     policies,
@@ -37,6 +38,7 @@ PLACES: dict[type[msgspec.Struct], str] = {
     loading.SparkSection: "spark",
     loading.RetentionSection: "retention",
     alerts.AlertsSection: "alerts",
+    lineage.LineageSection: "lineage",
     control.ControlSection: "control",
     control.SharesSection: "control.shares",
     control.RetriesSection: "control.retries",
@@ -58,7 +60,7 @@ PLACES: dict[type[msgspec.Struct], str] = {
 def test_every_struct_has_its_section() -> None:
     structs = {
         value
-        for module in (loading, accounts, discovery, policies, alerts, control, console, catalogue)
+        for module in (loading, accounts, discovery, policies, alerts, lineage, control, console, catalogue)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, msgspec.Struct)
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sealbook.book.checks import check_columns, check_raw, check_rollback, check_warehouse
 from sealbook.book.reader import BookReader, Readable
 from sealbook.config import check_selection
-from sealbook.errors import ConfigError, InvalidInput
+from sealbook.errors import ConfigError, Conflict, InvalidInput, SealbookError
 from sealbook.model.keys import check_key
 from sealbook.model.selection import Selection
 
@@ -316,6 +316,7 @@ class Book(Readable):
         if stages is None:
             self._check_stages(sources or self.settings.sources)
         control, ledger = self.settings.control, self.ledger
+        heard = tell or (lambda _event, **_fields: None)
         return Loop(
             ledger,
             self.settings,
@@ -331,7 +332,8 @@ class Book(Readable):
             batch=batch or BATCH,
             selection=selection,
             lanes=tuple(lanes or Lane),
-            tell=tell or (lambda _event, **_fields: None),
+            tell=heard,
+            send_lineage=self._lineage_of_loop(heard),
         )
 
     def _check_stages(self, names: Iterable[str]) -> None:
@@ -412,6 +414,36 @@ class Book(Readable):
             sent = send_notices(turn, receiver)
             turn.prune()
             return found, sent
+
+    def send_lineage(self, *, anew: bool = False) -> int:
+        """Send OpenLineage events that are outstanding, or `anew` all of the log; return how many."""
+        if self.settings.lineage is None:
+            raise ConfigError(
+                "it is not configured where lineage goes",
+                remedy="Give `lineage` a path or a url in sealbook.yaml.",
+            )
+        from sealbook.pipeline.lineage import LineageSender
+
+        return LineageSender.of(self.settings, self.settings.lineage, self.ledger).send(anew=anew)
+
+    def _lineage_of_loop(self, tell: Tell) -> Callable[[], None]:
+        """Return what a loop calls to send lineage: what goes wrong is told, and stops nothing."""
+        lineage = self.settings.lineage
+        if lineage is None:
+            return lambda: None
+        from sealbook.pipeline.lineage import LineageSender
+
+        sender = LineageSender.of(self.settings, lineage, self.ledger)
+
+        def send() -> None:
+            try:
+                sender.send()
+            except Conflict:  # another loop is sending just now
+                return
+            except SealbookError as error:
+                tell("lineage", error=str(error))
+
+        return send
 
     def close(self) -> None:
         """Close what was opened; the book opens it again when asked to."""

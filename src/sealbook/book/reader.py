@@ -13,7 +13,7 @@ from sealbook.book.checks import check_raw
 from sealbook.book.sources import with_accounts
 from sealbook.book.statuses import StatusReads
 from sealbook.config import Settings, check_accounts, check_selection, find_query
-from sealbook.errors import InvalidInput
+from sealbook.errors import ConfigError, InvalidInput
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:
@@ -174,6 +174,48 @@ class Readable(StatusReads):
             after = None if kept is None else kept.token
         since = BEGINNING if after is None else pointers.token(after)
         return pointers.changes(selection, since, limit)
+
+    def stream(
+        self,
+        query_name: str,
+        *,
+        rows: bool = False,
+        after: str | None = None,
+        most: int | None = None,
+        source: str | None = None,
+        spark: SparkSession | None = None,
+        **asked: Unpack[PartitionsAsked],
+    ) -> DataFrame:
+        """Return a streaming DataFrame of what changes of a query, each change once by its checkpoint.
+
+        With `rows` it has what changed partitions have now. It begins after a token or a cut, else with all
+        that ever was, and a batch has at most so many partitions. Spark reads the book's configuration by
+        its path.
+        """
+        from sealbook.read.frame import stream_frame
+        from sealbook.spark.session import prepared
+
+        query = find_query(self.settings.sources, query_name, source)
+        if self.settings.file is None:
+            raise ConfigError(
+                "the book was not read from a file, so Spark cannot find it",
+                remedy="Open it with `sealbook.open`.",
+            )
+        chosen = Selection(**asked)
+        given = {
+            "book": self.settings.file,
+            "query": query.name,
+            "source": query.source,
+            "customers": None if chosen.customers is None else ",".join(chosen.customers),
+            "since": chosen.since,
+            "until": chosen.until,
+            "rows": "true" if rows else None,
+            "after": after,
+            "maxPartitionsPerBatch": most,
+        }
+        session = self.spark if spark is None else prepared(spark, self.settings.spark)
+        options = {name: str(value) for name, value in given.items() if value is not None}
+        return stream_frame(session, options)
 
     def _followed(self, selection: Selection) -> tuple[str, str]:
         """Return the one query that a selection names, of which a consumer keeps a token."""

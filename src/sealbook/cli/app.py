@@ -42,6 +42,7 @@ MODULES = {
     "runs": "sealbook.cli.runs",
     "events": "sealbook.cli.events",
     "project": "sealbook.cli.project",
+    "lineage": "sealbook.cli.lineage",
     "ledger": "sealbook.cli.ledger",
     "console": "sealbook.cli.console",
     "doctor": "sealbook.cli.doctor",

@@ -6,6 +6,7 @@ from sealbook.config.loading import FILE_NAME, find_settings, load_settings
 from sealbook.config.settings import (
     SOURCE_ENTRY_POINTS,
     Limits,
+    LineageSettings,
     RetentionSettings,
     Settings,
     SourceOptions,
@@ -22,6 +23,7 @@ __all__ = [
     "SOURCE_ENTRY_POINTS",
     "ControlSettings",
     "Limits",
+    "LineageSettings",
     "RetentionSettings",
     "Settings",
     "SourceOptions",

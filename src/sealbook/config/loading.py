@@ -18,6 +18,7 @@ from sealbook.config.console import ConsoleSection, console_settings
 from sealbook.config.control import ControlSection, control_settings
 from sealbook.config.discovery import read_discovery
 from sealbook.config.documents import Place, convert, error_in, read_document
+from sealbook.config.lineage import LineageSection, lineage_settings
 from sealbook.config.policies import FreshnessSection, read_freshness
 from sealbook.config.settings import (
     Limits,
@@ -92,6 +93,7 @@ class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spark: SparkSection = SparkSection()
     retention: RetentionSection = RetentionSection()
     alerts: AlertsSection | None = None
+    lineage: LineageSection | None = None
     control: ControlSection = ControlSection()
     console: ConsoleSection = ConsoleSection()
 
@@ -148,6 +150,7 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
         ),
         retention=_retention(settings.retention, root, top / "retention", {raw, warehouse}),
         alerts=alert_settings(settings.alerts, top / "alerts"),
+        lineage=lineage_settings(settings.lineage, root, top / "lineage"),
         control=control_settings(settings.control, sources, top / "control"),
         console=console_settings(settings.console, root, top / "console"),
         tenant=settings.tenant,

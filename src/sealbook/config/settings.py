@@ -118,6 +118,16 @@ class AlertSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LineageSettings:
+    """Where OpenLineage events go, to a file or an address, and the namespace of the jobs that they name."""
+
+    path: Path | None = None
+    url: str | None = field(default=None, repr=False)  # may hold a secret, as headers may
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    namespace: str = "sealbook"
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """A whole `sealbook.yaml`. Folders are absolute paths; other places are URLs."""
 
@@ -132,6 +142,8 @@ class Settings:
     workspace: str = DEFAULT
     alerts: AlertSettings | None = None
     """None: nobody is told."""
+    lineage: LineageSettings | None = None
+    """None: no events are sent."""
     control: ControlSettings = field(default_factory=ControlSettings)
     console: ConsoleSettings = field(default_factory=ConsoleSettings)
     file: Path | None = None

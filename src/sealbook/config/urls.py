@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from sealbook.config.documents import Place
 from sealbook.errors import shown_url
@@ -53,3 +55,15 @@ def storage_url(text: str, root: Path, place: Place) -> str:
     if not rest.split("/")[0]:
         raise place.error("the URL names no bucket", remedy=remedy)
     return text.rstrip("/")
+
+
+def check_http(url: str | None, headers: Mapping[str, str], place: Place) -> None:
+    """Refuse a `url` to which nothing can be sent, if there is one, and `headers` that cannot be."""
+    if url is not None:
+        # What follows the host may hold a secret: it is not shown.
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise (place / "url").error("expected an http:// or https:// URL with a host")
+    for name, value in headers.items():
+        if not name.isascii() or not name.isprintable() or ":" in name or not value.isprintable():
+            raise (place / "headers" / name).error("this cannot be a header")

@@ -43,7 +43,7 @@ class Journal:
         if isinstance(tally, Tally):
             fields |= _by_ending(tally)
         if is_json():
-            tell(event, "error" if event in _FAILURES else "info", **fields)
+            tell(event, "error" if "error" in fields else "info", **fields)
         elif event not in _QUIET:
             self.write(_line(event, fields))
 
@@ -114,4 +114,6 @@ def _line(event: str, fields: dict[str, object]) -> str:
             return f"Accounts of {fields['source']}: {accounts}, {news or 'none changed'}"
         case "accounts_failed":
             return f"Accounts of {fields['source']} are as they were: {fields['error']}"
+        case "lineage":
+            return f"Lineage was not sent: {fields['error']}"
     return " ".join([event, *(f"{name}={value}" for name, value in fields.items())])

@@ -70,6 +70,8 @@ class Loop:
     """Of which sources; work is opened and done of these alone."""
     lanes: Collection[Lane] = tuple(Lane)
     tell: Tell = lambda _event, **_fields: None
+    send_lineage: Callable[[], None] = lambda: None
+    """Raises nothing: lineage never stops a loop."""
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], object] = time.sleep
 
@@ -108,6 +110,7 @@ class Loop:
                 left = None if left is None else left - len(claims)
         finally:
             self._leave_rates()
+            self.send_lineage()
 
     def serve(self, is_stopped: Callable[[], bool] = lambda: False) -> None:
         """Work until somebody stops the process; what breaks off by what may pass is tried again."""
@@ -117,6 +120,7 @@ class Loop:
                 try:
                     if self.clock() >= next_round:
                         self.open_round()
+                        self.send_lineage()
                         next_round = self.clock() + _ROUND_EVERY.total_seconds()
                     claims = self.claim()
                     if claims:

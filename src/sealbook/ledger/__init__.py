@@ -18,6 +18,7 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.connecting import ledger_exists
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events import Projector, Projectors, SqlRunStore
+from sealbook.ledger.followers import LINEAGE, LogFollower
 from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.reader import LedgerReader, open_ledger_reader
 from sealbook.ledger.rollbacks import RollbackWriter
@@ -72,6 +73,7 @@ class Ledger:
         self.contracts = ContractWriter(database, clock)
         self.alerts = AlertWriter(database, clock, scope)
         self.accounts = AccountWriter(database, clock, scope)
+        self.lineage = LogFollower(database, clock, LINEAGE, scope)
         self.sweeper = StatusSweeper(database, clock, scope)
         self.scheduler = Scheduler(database, clock, retries)
         self.reviser = WorkReviser(database, clock)

@@ -16,17 +16,13 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
 
-from sealbook.errors import Conflict
-from sealbook.ledger.db import leases
 from sealbook.ledger.db.alert_tables import alert, alert_notice
 from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
+from sealbook.ledger.db.turns import Turn, have_turn
 from sealbook.ledger.db.types import UtcTimestamp
 from sealbook.model.alerts import Alert, AlertKind, Notice, NoticeState
 from sealbook.model.scope import DEFAULT_SCOPE, Scope
-
-TURN = timedelta(minutes=2)
-"""How long one who died keeps others from their turn; longer than any receiver may take for a batch."""
 
 KEPT = timedelta(days=90)
 """How long an alert that is over is kept, for whoever looks back."""
@@ -54,35 +50,17 @@ class AlertWriter:
     def turn(self) -> Iterator[AlertTurn]:
         """Have a turn while the block lasts; Conflict if another has it."""
         name = f"alerts/{'/'.join(self._scope)}"
-        holder = uuid4().hex
-
-        def claim(connection: Connection) -> int:
-            at = self._clock.now(connection)
-            claimed = leases.claim(connection, [name], holder, at, TURN)
-            if name not in claimed:
-                until = leases.find(connection, name).expires_at
-                raise Conflict(
-                    f"another is sending alerts, and has its turn until {until}",
-                    remedy="Let it end; if it died, try again after that time. Nothing is lost.",
-                )
-            return claimed[name]
-
-        fence = self._database.write(claim)
-        try:
-            yield AlertTurn(self._database, self._clock, self._scope, name, fence)
-        finally:
-            self._database.write(lambda connection: leases.release(connection, {name: fence}))
+        with have_turn(self._database, self._clock, name, "alerts") as turn:
+            yield AlertTurn(self._database, self._scope, turn)
 
 
 class AlertTurn:
     """What may be done in a turn; Conflict once it is lost."""
 
-    def __init__(self, database: Database, clock: LedgerClock, scope: Scope, lease: str, fence: int) -> None:
+    def __init__(self, database: Database, scope: Scope, turn: Turn) -> None:
         self._database = database
-        self._clock = clock
         self._scope = scope._asdict()
-        self._lease = lease
-        self._fence = fence
+        self._renew = turn.renew
 
     def record(self, alerts: Iterable[Alert]) -> Recorded:
         """Note all that is wrong now: what is new is to be told, and so is what is over."""
@@ -139,16 +117,6 @@ class AlertTurn:
             return over
 
         return self._database.write(work)
-
-    def _renew(self, connection: Connection) -> datetime:
-        """Return the time, in a transaction in which nobody else can take the turn."""
-        at = self._clock.now(connection)
-        if not leases.heartbeat(connection, {self._lease: self._fence}, at, TURN):
-            raise Conflict(
-                "another took over the sending of alerts",
-                remedy="Let it end. This one lost its lease: the machine may be too busy, or was asleep.",
-            )
-        return at
 
     def _row(self, alert_id: str, each: Alert, at: datetime) -> dict[str, object]:
         fields = {name: getattr(each, name) for name in _ALERT}

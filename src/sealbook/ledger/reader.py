@@ -16,6 +16,7 @@ from sealbook.ledger.db.clock import LedgerClock
 from sealbook.ledger.db.engine import Database
 from sealbook.ledger.events.horizon import run_horizon
 from sealbook.ledger.events.reader import RunStoreReader
+from sealbook.ledger.followers import LINEAGE, LogFollowerReader
 from sealbook.ledger.partition_log import PartitionLog
 from sealbook.ledger.pointers import PointerReader
 from sealbook.ledger.position import Position, read_position
@@ -50,6 +51,7 @@ class LedgerReader(StateReader):
         self.partition_log = PartitionLog(database)
         self.override_log = OverrideLog(database)
         self.accounts = AccountReader(database, scope)
+        self.lineage = LogFollowerReader(database, self._clock, LINEAGE, scope)
 
     @contextmanager
     def snapshot(self) -> Iterator[LedgerReader]:

@@ -162,6 +162,27 @@ def by_verdict(pointer: UnreadPointer, run_id: RunId, version: int, *, withdrawn
     )
 
 
+def net_changes(changes: Iterable[PublishedChange]) -> list[PublishedChange]:
+    """Say what changes come to for each partition, in the order of the last of each.
+
+    A partition of which nothing changed in the end is left out.
+    """
+    first: dict[PartitionKey, PublishedChange] = {}
+    last: dict[PartitionKey, PublishedChange] = {}
+    for each in changes:
+        first.setdefault(each.key, each)
+        last.pop(each.key, None)  # so that it is put at the end
+        last[each.key] = each
+    return [
+        each._replace(
+            kind=_kind(before, each.to_run_id, had_one=first[key].kind is not Change.PUBLISHED),
+            from_run_id=before,
+        )
+        for key, each in last.items()
+        if (before := first[key].from_run_id) != each.to_run_id
+    ]
+
+
 class Consumer(NamedTuple):
     """Who follows a query under a name, and up to where."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import pickle
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial, reduce
 from hashlib import sha256
@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from sealbook.errors import InvalidInput
 from sealbook.model.contract import Contract
 from sealbook.model.publication import Published
+from sealbook.read.changes_source import CHANGES_FORMAT, ChangesSource
 from sealbook.read.plan import ReadPlan
 from sealbook.read.source import (
     FORMAT,
@@ -50,9 +51,16 @@ class Scan(StrEnum):
 
 
 def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("sealbook")` known to a session."""
+    """Make the formats `sealbook` and `sealbook_changes` known to a session."""
     spark.conf.set(_PUSHDOWN, "true")
     spark.dataSource.register(PublishedSource)
+    spark.dataSource.register(ChangesSource)
+
+
+def stream_frame(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """Return a streaming DataFrame of changes, by the options of `sealbook_changes`."""
+    register(spark)
+    return spark.readStream.format(CHANGES_FORMAT).options(**options).load()
 
 
 def read_frame(spark: SparkSession, warehouse: str, plan: ReadPlan, scan: str = Scan.AUTO) -> DataFrame:

@@ -20,11 +20,12 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 
-from sealbook.errors import InvalidInput, Irreconcilable, SealbookError
+from sealbook.errors import InvalidInput, Irreconcilable
 from sealbook.model.column_types import KINDS, ColumnType
 from sealbook.model.publication import Published
 from sealbook.model.selection import Selection
 from sealbook.model.widening import common_type
+from sealbook.read.options import BookOptions, remedies_told
 from sealbook.read.plan import EVERYTHING, ReadPlan, in_blocks, plan_read
 from sealbook.read.pushdown import PushedFilters
 from sealbook.read.schema import KEY_TYPES, Schema
@@ -38,9 +39,6 @@ _INLINE = "inline:"
 
 TASK_BYTES = 32 * 1024 * 1024
 """A task reads about so much; a small file counts as more than its size, for the opening."""
-
-_OPTIONS = ("book", "query", "source", "customers", "since", "until", "strict", "cut")
-_TRUTH = {"true": True, "false": False}
 
 
 def spark_schema(schema: Schema) -> T.StructType:
@@ -74,45 +72,20 @@ class PlannedRead:
 class _Request:
     """What the options ask for."""
 
-    book: str | None
-    query: str
-    source: str | None
-    selection: Selection
+    asked: BookOptions
     strict: bool
     cut: str | None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> _Request:
-        unknown = sorted(name for name in options if name.lower() not in _OPTIONS)
-        if unknown:
-            raise InvalidInput.of("option", unknown[0], f"one of {', '.join(_OPTIONS)}")
-        if "query" not in options:
-            raise InvalidInput.of("option query", None, "the name of a query")
-        strict = options.get("strict", "false").lower()
-        if strict not in _TRUTH:
-            raise InvalidInput.of("option strict", strict, "true or false")
-        customers = options.get("customers")
-        selection = Selection(
-            customers=None if customers is None else [each.strip() for each in customers.split(",")],
-            since=options.get("since"),
-            until=options.get("until"),
-        )
-        return cls(
-            options.get("book"),
-            options["query"],
-            options.get("source"),
-            selection,
-            _TRUTH[strict],
-            options.get("cut"),
-        )
+        asked = BookOptions.of(options, "strict", "cut")
+        return cls(asked, asked.flag("strict"), asked.further.get("cut"))
 
     def planned(self, selection: Selection, columns: Iterable[str] | None = None) -> PlannedRead:
         """Ask the ledger, in one statement, at this moment."""
-        from sealbook.config import find_query, load_settings  # not for tasks, which import this module too
-        from sealbook.ledger.reader import open_ledger_reader
+        from sealbook.ledger.reader import open_ledger_reader  # not for tasks, which import this module too
 
-        settings = load_settings(self.book)
-        query = find_query(settings.sources, self.query, self.source)
+        settings, query = self.asked.find()
         with open_ledger_reader(settings.ledger) as ledger:
             plan = plan_read(
                 ledger.pointers,
@@ -136,7 +109,7 @@ class PublishedSource(DataSource):
     def schema(self) -> T.StructType:
         """Return the columns of all versions that are published now."""
         request = _Request.of(self.options)
-        return spark_schema(request.planned(request.selection).plan.schema)
+        return spark_schema(request.planned(request.asked.selection).plan.schema)
 
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """Return the reader of the columns of a schema."""
@@ -153,9 +126,9 @@ class _Bin(InputPartition):
 class _PublishedReader(DataSourceReader):
     def __init__(self, options: Mapping[str, str], schema: T.StructType) -> None:
         self._options = options
-        self._schema: Schema = {field.name: _column_type(field) for field in schema}
+        self._schema = column_types(schema)
         # A read that is planned already says what it asks for by its partitions.
-        asked = EVERYTHING if PLAN_OPTION in options else _Request.of(options).selection
+        asked = EVERYTHING if PLAN_OPTION in options else _Request.of(options).asked.selection
         self._filters = PushedFilters(asked)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
@@ -173,7 +146,7 @@ class _PublishedReader(DataSourceReader):
         else:
             # The columns are settled, so that those that nobody asks for need not be reconciled.
             read = _Request.of(self._options).planned(self._filters.selection, KEY_TYPES)
-            _check_holds(self._schema, read.plan)
+            check_holds(self._schema, read.plan)
             partitions = list(read.plan.partitions)
         reader = BlockReader(PartFiles(read.warehouse), self._schema, read.plan.own_names, read.plan.added)
         return [_Bin(reader, each) for each in in_blocks(partitions, TASK_BYTES)] or [_Bin(reader, ())]
@@ -181,13 +154,14 @@ class _PublishedReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read what a task was given."""
         reader, partitions = partition.value
-        try:
+        with remedies_told():
             for table in read_in_task(reader, partitions):
                 yield from table.to_batches()
-        except SealbookError as error:
-            if error.remedy is not None:
-                error.add_note(error.remedy)  # Spark passes on the traceback alone
-            raise
+
+
+def column_types(schema: T.StructType) -> Schema:
+    """Return the types of the columns that Spark was told of."""
+    return {field.name: _column_type(field) for field in schema}
 
 
 def _column_type(field: T.StructField) -> ColumnType:
@@ -199,7 +173,7 @@ def _column_type(field: T.StructField) -> ColumnType:
     raise InvalidInput.of(f"type of column {field.name}", field.dataType.simpleString(), f"one of {KINDS}")
 
 
-def _check_holds(schema: Schema, plan: ReadPlan) -> None:
+def check_holds(schema: Schema, plan: ReadPlan) -> None:
     """Refuse a schema, declared or loaded some time ago, that cannot hold what is published by now."""
     names = plan.query.names_in_reads
     for contract in plan.contracts:

@@ -105,8 +105,10 @@ class BlockReader:
         if own.names:
             table = pa.concat_tables([own.empty_table(), *parts]).combine_chunks()
             columns = dict(zip(table.column_names, table.columns, strict=True))
+        counts = [each.record_count for each in block]
         for name in self.schema.keys() & self.added.keys():
-            columns[name] = _repeat_for_rows(block, name, self.added[name])
+            values = [getattr(each, name) for each in block]
+            columns[name] = repeat_for_rows(values, counts, self.added[name])
         return pa.Table.from_arrays([columns[name] for name in self.schema], schema=arrow_schema(self.schema))
 
 
@@ -123,9 +125,9 @@ def conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     )
 
 
-def _repeat_for_rows(block: Sequence[Published], name: str, column_type: ColumnType) -> pa.Array:
-    """Repeat what is said of each partition of a block for each of its rows."""
-    filled = [each for each in block if each.record_count]
-    ends = pa.array(accumulate(each.record_count for each in filled), pa.int64())
-    values = pa.array([getattr(each, name) for each in filled], arrow_type(column_type))
-    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
+def repeat_for_rows(values: Sequence[object], counts: Sequence[int], column_type: ColumnType) -> pa.Array:
+    """Repeat what is said of each of some partitions for each of its rows, of which there are so many."""
+    filled = [value for value, count in zip(values, counts, strict=True) if count]
+    ends = pa.array(accumulate(filter(None, counts)), pa.int64())
+    run_ends = pa.RunEndEncodedArray.from_arrays(ends, pa.array(filled, arrow_type(column_type)))
+    return pc.run_end_decode(run_ends)

@@ -66,13 +66,17 @@ class HttpReceiver:
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
+    section: str = "alerts"
+    """The part of the settings that has the address."""
+    kept: str = _KEPT
+    patience: float = PATIENCE_SECONDS
 
     def take(self, batch: bytes) -> None:
         """POST the batch."""
         headers = {"Content-Type": "application/json", "User-Agent": "sealbook", **self.headers}
         request = Request(self.url, data=batch, headers=headers, method="POST")
         try:
-            with build_opener(_NoRedirect).open(request, timeout=PATIENCE_SECONDS) as answer:
+            with build_opener(_NoRedirect).open(request, timeout=self.patience) as answer:
                 answer.read()
         except HTTPError as error:
             with error:
@@ -80,13 +84,15 @@ class HttpReceiver:
         except (URLError, OSError, HTTPException) as error:
             cause = error.reason if isinstance(error, URLError) else error
             why = first_line(cause) if isinstance(cause, BaseException) else str(cause)
-            raise Transient(f"alerts: {self._host} did not answer: {why}", remedy=_KEPT) from error
+            raise Transient(
+                f"{self.section}: {self._host} did not answer: {why}", remedy=self.kept
+            ) from error
 
     def _refused(self, code: int) -> SealbookError:
-        said = f"alerts: {self._host} answered {code}"
+        said = f"{self.section}: {self._host} answered {code}"
         if code >= 500 or code in (408, 425, 429):
-            return Transient(said, remedy=_KEPT)
-        return Permanent(said, remedy=f"Correct alerts.url and alerts.headers. {_KEPT}")
+            return Transient(said, remedy=self.kept)
+        return Permanent(said, remedy=f"Correct {self.section}.url and {self.section}.headers. {self.kept}")
 
     @property
     def _host(self) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sealbook.book.checks import naming
 from sealbook.clock import utc_now
 from sealbook.config import Settings, SourceSettings
+from sealbook.config.lineage import check_installed
 from sealbook.errors import SealbookError
 from sealbook.ledger.db import schema
 from sealbook.ledger.db.connecting import ledger_exists
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from sealbook.model.contract import Query
 
 _MOST_SKEW = TOLERANCE / 10
+_MOST_LINEAGE_LAG = timedelta(hours=1)
 _FEW = 3
 
 
@@ -56,6 +58,8 @@ def diagnose(load: Callable[[], Settings], *, spark: bool = False, quick: bool =
     queries = [query for source in settings.sources.values() for query in source.queries.values()]
     if has_ledger:
         yield from examined("contracts", lambda: _columns(settings, queries))
+    if settings.lineage is not None and has_ledger:
+        yield from examined("lineage", lambda: _lineage(settings))
     if spark:
         yield from examined("spark", lambda: _spark(settings, queries))
     if has_ledger:
@@ -206,6 +210,21 @@ def _columns(settings: Settings, queries: list[Query]) -> Iterator[Finding]:
         yield Finding(Level.FAIL, "contracts", str(error), error.remedy)
     if not errors:
         yield ok("contracts", "their columns are those that runs were accepted under")
+
+
+def _lineage(settings: Settings) -> Iterator[Finding]:
+    check_installed()
+    with open_ledger_reader(settings.ledger, scope=settings.scope) as ledger:
+        lag = ledger.lineage.lag()
+    waits = (
+        f"{counted(lag.events, 'event')} of the log not told yet, the oldest for {lag.seconds / 60:,.0f} min"
+    )
+    if lag.seconds > _MOST_LINEAGE_LAG.total_seconds():
+        yield warn(
+            "lineage", waits, "Run `sealbook lineage send`: it says what is wrong. A loop sends by itself."
+        )
+    else:
+        yield ok("lineage", waits if lag.events else "all that the log has was told")
 
 
 def _spark(settings: Settings, queries: list[Query]) -> Iterator[Finding]:

@@ -32,7 +32,6 @@ from sealbook.ledger.pointers.tables import pointer, warehouse_version
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import partition_state
-from sealbook.model import RunId
 from sealbook.model.published_changes import (
     Changes,
     ChangeToken,
@@ -72,51 +71,49 @@ _ENDED = (
 )
 """The columns of a PointerStep: of pointers that began, and of those that ended."""
 
-_Unread = dict[UnreadPointer, RunId]
-
 
 def token_of_now(connection: Connection) -> ChangeToken:
     """Return the present instant, from which changes can be asked for."""
-    version, unread = _now(connection)
-    return ChangeToken(version, frozenset(unread))
+    rows = connection.execute(_now_query(connection.dialect.name)).all()
+    unread = frozenset(UnreadPointer(*pointed) for _, *pointed in rows if pointed[-1] is not None)
+    return ChangeToken(rows[0][0], unread)
 
 
 def read_changes(
-    connection: Connection, selection: Selection, after: ChangeToken, limit: int | None
+    connection: Connection,
+    selection: Selection,
+    after: ChangeToken,
+    until: ChangeToken | None,
+    limit: int | None,
 ) -> Changes:
     """Return what changed of the partitions that are chosen; with a limit, so many or a few more.
 
-    What a version changed is told together: changes are as many as make up whole versions.
+    What a version changed is told together: changes are as many as make up whole versions. What changed
+    between two instants follows from them and from the history alone: it is the same whenever it is asked.
     """
-    version, unread_now = _now(connection)
-    if after.version > version:
-        raise InvalidInput(
-            f"token {after.version} is of a version that the warehouse has not come to: it is at {version}",
-            field="token",
-            value=after.version,
-            remedy="Is it the token of another book? Else start anew, without a token.",
-        )
-    until = _until(connection, selection, after.version, version, limit)
+    now = token_of_now(connection)
+    for token in (after, until or now):
+        if token.version > now.version:
+            raise _not_of_this_book(
+                token, f"is of a version that the warehouse has not come to: it is at {now.version}"
+            )
+    end = now if until is None else until
+    if end.version < after.version:
+        raise InvalidInput.of("until", str(end), f"a token that is not before {after}")
+    version = _until(connection, selection, after.version, end.version, limit)
     unread = set(after.unread)
-    items = list(told(_steps(connection, selection, after.version, until), unread))
-    if until < version:
-        return Changes(tuple(items), str(ChangeToken(until, frozenset(unread))), more=True)
-    items += _by_verdicts(connection, selection, unread, unread_now, version)
-    return Changes(tuple(items), str(ChangeToken(version, frozenset(unread_now))))
-
-
-def _now(connection: Connection) -> tuple[int, _Unread]:
-    """Return the version, and the pointers that hold and are not read, all of one instant."""
-    rows = connection.execute(_now_query(connection.dialect.name)).all()
-    found = {UnreadPointer(*pointed): run_id for _, *pointed, run_id in rows if run_id is not None}
-    return rows[0][0], found
+    items = list(told(_steps(connection, selection, after.version, version), unread))
+    if version < end.version:
+        return Changes(tuple(items), str(ChangeToken(version, frozenset(unread))), more=True)
+    items += _by_verdicts(connection, selection, unread, end)
+    return Changes(tuple(items), str(end))
 
 
 @cache
 def _now_query(dialect: str) -> Select[Any]:
     changed = changed_keys(dialect, EVERYTHING)
     unread = (
-        select(*_KEY, pointer.c.valid_from, pointer.c.run_id)
+        select(*_KEY, pointer.c.valid_from)
         .select_from(changed)
         .join(pointer, pointer_of(changed))
         .outerjoin(partition_state, same(partition_state, pointer))
@@ -127,7 +124,6 @@ def _now_query(dialect: str) -> Select[Any]:
         select(warehouse_version.c.version, *unread.c)
         .select_from(warehouse_version)
         .outerjoin(unread, true())
-        .order_by(*(unread.c[name] for name in KEY))
     )
 
 
@@ -167,17 +163,28 @@ def _steps(connection: Connection, selection: Selection, after: int, until: int)
 
 
 def _by_verdicts(
-    connection: Connection, selection: Selection, before: set[UnreadPointer], now: _Unread, version: int
+    connection: Connection, selection: Selection, before: set[UnreadPointer], end: ChangeToken
 ) -> Iterator[PublishedChange]:
-    """Say what verdicts withdrew and brought back of pointers that hold, in the order of keys."""
-    for each, run_id in now.items():
-        if each not in before and selection.matches(each):
-            yield by_verdict(each, run_id, version, withdrawn=True)
-    back = sorted(each for each in before if each not in now and selection.matches(each))
-    if back:
-        holds = select(*_KEY, pointer.c.valid_from, pointer.c.run_id).where(
-            *conditions(connection.dialect.name, pointer, Selection(keys=[each.key for each in back]))
-        )
-        runs = {UnreadPointer(*pointed): run_id for *pointed, run_id in connection.execute(holds)}
-        for each in back:
-            yield by_verdict(each, runs[each], version, withdrawn=False)
+    """Say what verdicts withdrew and brought back of pointers that hold, each in the order of keys."""
+    withdrawn = sorted(each for each in end.unread - before if selection.matches(each))
+    back = sorted(each for each in before - end.unread if selection.matches(each))
+    if not withdrawn and not back:
+        return
+    keys = Selection(keys=[each.key for each in (*withdrawn, *back)])
+    pointed = select(*_KEY, pointer.c.valid_from, pointer.c.run_id).where(
+        *conditions(connection.dialect.name, pointer, keys)
+    )
+    runs = {UnreadPointer(*row): run_id for *row, run_id in connection.execute(pointed)}
+    for each in (*withdrawn, *back):
+        if each not in runs:
+            raise _not_of_this_book(end, f"names a pointer of {each.key} that there never was")
+        yield by_verdict(each, runs[each], end.version, withdrawn=each in end.unread)
+
+
+def _not_of_this_book(token: ChangeToken, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"token {token.version} {why}",
+        field="token",
+        value=token.version,
+        remedy="Is it the token of another book? Else start anew, without a token.",
+    )

@@ -149,14 +149,20 @@ class PublishedReader:
         return ChangeToken.parse(text) if ChangeToken.is_one(text) else ChangeToken(self.cut(text).version)
 
     def changes(
-        self, selection: Selection = EVERYTHING, after: ChangeToken = BEGINNING, limit: int | None = None
+        self,
+        selection: Selection = EVERYTHING,
+        after: ChangeToken = BEGINNING,
+        limit: int | None = None,
+        *,
+        until: ChangeToken | None = None,
     ) -> Changes:
         """Return each change of the run that consumers get of a partition after an instant (R-CON-5).
 
-        With a limit, about so many; the token that comes along is where the next ones follow.
+        With a limit, about so many; the token that comes along is where the next ones follow. `until` is
+        where they end; changes between two tokens are the same whenever they are asked for.
         """
         with self._database.read() as connection:
-            return read_changes(connection, selection, after, limit)
+            return read_changes(connection, selection, after, until, limit)
 
     def count_changes(self, selection: Selection, since: datetime | Cut) -> dict[Change, int]:
         """Count the partitions that are chosen by how what is published of them changed since."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import date
 from itertools import groupby
 from operator import itemgetter
@@ -84,6 +84,16 @@ class StateReader:
         query = _ATTEMPTS.where(*at_key(attempt, key)).order_by(attempt.c.attempt)
         with self._database.read() as connection:
             return [_attempt_from_row(key, row) for row in connection.execute(query)]
+
+    def judgements(self, keys: Collection[PartitionKey]) -> list[Attempt]:
+        """Return every judgement of some partitions, in the order of keys, with its evidence."""
+        if not keys:
+            return []
+        chosen = conditions(self._database.dialect, attempt, Selection(keys=keys))
+        query = _ATTEMPTS.where(*chosen).order_by(*(attempt.c[name] for name in (*KEY, "attempt")))
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return [_attempt_from_row(PartitionKey(*(getattr(row, name) for name in KEY)), row) for row in rows]
 
     def judged_runs(self, selection: Selection) -> Iterator[tuple[PartitionKey, RunId]]:
         """Stream every run that has been judged of the partitions that are chosen, in the order of keys."""
