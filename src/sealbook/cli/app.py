@@ -29,6 +29,7 @@ MODULES = {
     "diff": "sealbook.cli.diff",
     "changes": "sealbook.cli.changes",
     "consumers": "sealbook.cli.consumers",
+    "mirror": "sealbook.cli.mirror",
     "contract": "sealbook.cli.contract",
     "raw": "sealbook.cli.raw",
     "state": "sealbook.cli.state",

@@ -5,6 +5,8 @@ from sealbook.config.loading import FILE_NAME, find_settings, load_settings
 from sealbook.config.settings import (
     SOURCE_ENTRY_POINTS,
     Limits,
+    MirrorFormat,
+    MirrorSettings,
     RetentionSettings,
     Settings,
     SourceOptions,
@@ -20,6 +22,8 @@ __all__ = [
     "SOURCE_ENTRY_POINTS",
     "ControlSettings",
     "Limits",
+    "MirrorFormat",
+    "MirrorSettings",
     "RetentionSettings",
     "Settings",
     "SourceOptions",
