@@ -9,7 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sealbook.config import accounts, alerts, catalogue, console, control, load_settings, loading, policies
+from sealbook.config import (
+    accounts,
+    alerts,
+    catalogue,
+    console,
+    control,
+    load_settings,
+    loading,
+    mirrors,
+    policies,
+)
 from tests.support.books import write_book
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "configuration.md").read_text()
@@ -33,6 +43,7 @@ PLACES: dict[type[msgspec.Struct], str] = {
     console.SqlSection: "console.sql",
     console.ProxySection: "console.proxy",
     console.LedgerRolesSection: "console.ledger_roles",
+    mirrors.MirrorSection: "mirrors.NAME",
     catalogue.CatalogueFile: "catalogue",
     catalogue.QuerySection: "queries.NAME",
     policies.UpstreamSection: "queries.NAME.upstreams",
