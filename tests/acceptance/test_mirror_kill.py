@@ -15,7 +15,6 @@ from tests.support.mirror_kills import KilledMirror, kill_rounds
 def test_killed_at_many_steps(
     ledger_url: str, tmp_path: Path, processes: ForkServerContext, kind: str
 ) -> None:
-    killed = KilledMirror(processes, kind, ledger_url, str(tmp_path))
-    with closing(killed.lake):
+    with closing(KilledMirror(processes, kind, ledger_url, str(tmp_path))) as killed:
         kill_rounds(killed, rounds=12)
-    assert killed.kills >= 6
+        assert killed.kills >= 6

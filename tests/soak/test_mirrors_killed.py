@@ -16,7 +16,6 @@ from tests.support.mirrors import KINDS
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_thousand_kills(ledger_url: str, tmp_path: Path, processes: ForkServerContext, kind: str) -> None:
     """Each commit equals one instant of the book, in their order, and the last one the present."""
-    killed = KilledMirror(processes, kind, ledger_url, str(tmp_path))
-    with closing(killed.lake):
+    with closing(KilledMirror(processes, kind, ledger_url, str(tmp_path))) as killed:
         kill_rounds(killed, rounds=1000)
-    print(f"{killed.kills} kills, {len(killed.lake.commits())} commits")  # noqa: T201 - the figures of a soak
+        print(f"{killed.kills} kills, {len(killed.lake.commits())} commits")  # noqa: T201 - the figures of a soak

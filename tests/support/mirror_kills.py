@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from contextlib import closing, suppress
+from importlib import import_module
 from itertools import count
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.context import ForkServerContext
@@ -22,11 +23,41 @@ from tests.support.mirrors import Lake, same_rows
 from tests.support.published import QUERY, key, publish
 
 _PACKAGES = ("sealbook.mirror", "sealbook.ledger", "sealbook.storage", "sealbook.warehouse", "pyiceberg")
+_LOADED = (
+    "psycopg",
+    "pyiceberg.catalog.sql",
+    "pyiceberg.io.pyarrow",
+    "sealbook.ledger",
+    "sealbook.mirror.delta",
+    "sealbook.mirror.iceberg",
+    "sealbook.mirror.opening",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "sqlalchemy.dialects.sqlite",
+)
 _KEYS = [key(customer, day) for customer in range(3) for day in range(3)]
 
 
-def mirror_until(step: int, kind: str, url: str, root: str, pipe: Pipe) -> None:
-    """Run a mirror, and die by SIGKILL at a step; else say how many steps there were."""
+def fork_mirrors(kind: str, url: str, root: str, pipe: Pipe) -> None:
+    """Fork a process for each step that is asked for: all that it needs is loaded, and nothing has begun."""
+    for name in _LOADED:
+        import_module(name)
+    while True:
+        step = pipe.recv()
+        if step is None:
+            return
+        steps_from, steps_to = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(steps_to, str(_mirror_until(step, kind, url, root)).encode())
+            os._exit(0)
+        os.close(steps_to)
+        _, status = os.waitpid(child, 0)
+        with os.fdopen(steps_from) as told:
+            pipe.send((os.waitstatus_to_exitcode(status), told.read()))
+
+
+def _mirror_until(step: int, kind: str, url: str, root: str) -> int:
+    """Run a mirror, and die by SIGKILL at a step; else return how many steps there were."""
     steps = count(1)
 
     def watch(frame: FrameType, event: str, _argument: object) -> None:
@@ -40,15 +71,17 @@ def mirror_until(step: int, kind: str, url: str, root: str, pipe: Pipe) -> None:
         sys.setprofile(watch)
         lake.run()
         sys.setprofile(None)
-    pipe.send(next(steps) - 1)
+    return next(steps) - 1
 
 
 class KilledMirror:
     """A book that changes, and its mirror, which is killed again and again."""
 
     def __init__(self, processes: ForkServerContext, kind: str, url: str, root: str) -> None:
-        self._processes = processes
-        self._arguments = (kind, url, root)
+        self._pipe, there = processes.Pipe()
+        self._forks = processes.Process(target=fork_mirrors, args=(kind, url, root, there))
+        self._forks.start()
+        there.close()
         self._chance = random.Random(7)
         self._runs = count(1)
         self._checked: set[str] = set()
@@ -77,18 +110,20 @@ class KilledMirror:
 
     def run(self, step: int) -> int | None:
         """Run the mirror until a step; return how many there were if it came to its end."""
-        here, there = self._processes.Pipe()
-        process = self._processes.Process(target=mirror_until, args=(step, *self._arguments, there))
-        process.start()
-        there.close()
-        process.join()
-        self.kills += process.exitcode == -signal.SIGKILL
-        steps = here.recv() if process.exitcode == 0 else None
-        here.close()
-        assert process.exitcode in (0, -signal.SIGKILL), process.exitcode
+        self._pipe.send(step)
+        code, told = self._pipe.recv()
+        assert code in (0, -signal.SIGKILL), code
+        self.kills += code != 0
         self.lake.close()  # it opens again by itself; only the dead are waited for
         wait_for_the_server(self.lake.url)
-        return steps
+        return int(told) if code == 0 else None
+
+    def close(self) -> None:
+        """End the process that forks others, and close the book."""
+        self._pipe.send(None)
+        self._forks.join()
+        self._pipe.close()
+        self.lake.close()
 
     def check(self) -> None:
         """Hold each commit that is new against the instant that it names; they come in order."""
