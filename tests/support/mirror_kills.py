@@ -143,11 +143,10 @@ def kill_rounds(killed: KilledMirror, rounds: int) -> None:
     killed.change()
     whole = killed.run(0)
     assert whole is not None
-    stride = max(1, whole // rounds)
     for step in range(1, rounds + 1):
         killed.change()
         # The first run of a table has the most steps; what a later one does not reach, it has done.
-        killed.run(1 + step * stride % whole)
+        killed.run(1 + (step - 1) * whole // rounds)
         killed.check()
     assert killed.run(0) is not None
     killed.check()

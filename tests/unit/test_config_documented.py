@@ -67,7 +67,7 @@ def shown_default(field: msgspec.structs.FieldInfo) -> str:
 def test_every_struct_has_its_section() -> None:
     structs = {
         value
-        for module in (loading, accounts, policies, alerts, control, console, catalogue)
+        for module in (mirrors, loading, accounts, policies, alerts, control, console, catalogue, mirrors)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, msgspec.Struct)
     }

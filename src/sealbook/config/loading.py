@@ -17,7 +17,7 @@ from sealbook.config.catalogue import load_catalogue
 from sealbook.config.console import ConsoleSection, console_settings
 from sealbook.config.control import ControlSection, control_settings
 from sealbook.config.documents import Place, convert, error_in, read_document
-from sealbook.config.mirrors import MirrorSection, mirror_settings
+from sealbook.config.mirrors import mirror_settings
 from sealbook.config.policies import FreshnessSection, read_freshness
 from sealbook.config.settings import (
     Limits,
@@ -92,7 +92,7 @@ class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     alerts: AlertsSection | None = None
     control: ControlSection = ControlSection()
     console: ConsoleSection = ConsoleSection()
-    mirrors: dict[str, MirrorSection] = {}
+    mirrors: dict[str, Any] = {}
 
 
 def find_settings(path: str | os.PathLike[str] | None = None) -> Path:

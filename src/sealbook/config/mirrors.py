@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from sealbook.config.documents import Place
+from sealbook.config.documents import Place, convert
 from sealbook.config.settings import MirrorFormat, MirrorSettings, SourceSettings, find_query
 from sealbook.config.urls import storage_url
 from sealbook.errors import SealbookError
@@ -28,7 +28,7 @@ class MirrorSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def mirror_settings(
-    sections: Mapping[str, MirrorSection],
+    documents: Mapping[str, object],
     sources: Mapping[str, SourceSettings],
     root: Path,
     place: Place,
@@ -38,7 +38,8 @@ def mirror_settings(
     """Return the mirrors; none may be mixed up with another, with raw partitions or with artifacts."""
     taken = {"raw": raw, "warehouse": warehouse}
     found = {
-        name: _mirror(name, section, sources, root, place / name, taken) for name, section in sections.items()
+        name: _mirror(name, document, sources, root, place / name, taken)
+        for name, document in documents.items()
     }
     for one, other in combinations(found.values(), 2):
         if one.location == other.location:
@@ -50,12 +51,13 @@ def mirror_settings(
 
 def _mirror(
     name: str,
-    section: MirrorSection,
+    document: object,
     sources: Mapping[str, SourceSettings],
     root: Path,
     place: Place,
     taken: Mapping[str, str],
 ) -> MirrorSettings:
+    section = convert(document, MirrorSection, place)
     with place.named():
         check_name("mirror", name)
         check_consumer_name(f"mirror.{name}")
