@@ -125,6 +125,23 @@ def test_restatement(book: Path) -> None:
     assert " 1 1.0 0.0" in shown
 
 
+def test_mirrors(book: Path) -> None:
+    """Both mirrors of the page are configured at once."""
+    page, file = "how-to/mirrors.md", book / "sealbook.yaml"
+    said = [yaml.safe_load(each.text)["mirrors"] for each in blocks(page) if each.language == "yaml"]
+    settings = yaml.safe_load(file.read_text()) | {"mirrors": {**said[0], **said[1]}}
+    file.write_text(yaml.safe_dump(settings, sort_keys=False))
+    stand_ins = {
+        "pip install 'sealbook[delta]'": "true",
+        "pip install 'sealbook[iceberg]'": "true",
+        "warehouse/google_ads": "warehouse/demo",
+        "google_ads.campaign_daily": "demo.campaign_daily",
+    }
+    shown = follow(page, book, stand_ins=stand_ins)
+    assert shown.count("60 rows") == 2
+    assert "was made anew: it was asked for" in shown
+
+
 def test_follow_changes(book: Path) -> None:
     shown = follow("how-to/follow-changes.md", book, stand_ins={A_KEY: GOOD})
     assert f"{GOOD} published None {runs(book)[0]}" in shown

@@ -19,6 +19,7 @@ from sealbook.config import (
     lineage,
     load_settings,
     loading,
+    mirrors,
     policies,
 )
 from tests.support.books import write_book
@@ -47,6 +48,7 @@ PLACES: dict[type[msgspec.Struct], str] = {
     console.SqlSection: "console.sql",
     console.ProxySection: "console.proxy",
     console.LedgerRolesSection: "console.ledger_roles",
+    mirrors.MirrorSection: "mirrors.NAME",
     catalogue.CatalogueFile: "catalogue",
     catalogue.QuerySection: "queries.NAME",
     policies.UpstreamSection: "queries.NAME.upstreams",
@@ -60,7 +62,18 @@ PLACES: dict[type[msgspec.Struct], str] = {
 def test_every_struct_has_its_section() -> None:
     structs = {
         value
-        for module in (loading, accounts, discovery, policies, alerts, lineage, control, console, catalogue)
+        for module in (
+            loading,
+            accounts,
+            discovery,
+            policies,
+            alerts,
+            lineage,
+            control,
+            console,
+            catalogue,
+            mirrors,
+        )
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, msgspec.Struct)
     }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sealbook.ledger.rollbacks import RolledBack
     from sealbook.load.loader import LoadPlan
     from sealbook.load.results import Loaded, LoadOutcome
+    from sealbook.mirror.opening import Mirror
     from sealbook.model import PartitionKey, RunId
     from sealbook.model.alerts import Alert
     from sealbook.model.claims import Lease
@@ -379,6 +380,19 @@ class Book(Readable):
         chosen = Selection(queries=query) if isinstance(query, str) else query
         self.check(chosen)
         return self.ledger.pointers.advance(consumer, *self._followed(chosen), token)
+
+    def mirror(self, name: str) -> Mirror:
+        """Return a configured mirror: `run` brings it up to what is published now."""
+        from sealbook.mirror.opening import open_mirror
+
+        found = self.settings.mirrors.get(name)
+        if found is None:
+            known = ", ".join(self.settings.mirrors) or "none"
+            raise ConfigError(
+                f"no mirror {name} is configured",
+                remedy=f"Configured are {known}; to have another, configure it under `mirrors`.",
+            )
+        return open_mirror(self.settings, found, self.ledger.reader, self.ledger.pointers)
 
     def catch_up(self) -> None:
         """Take the log into what runs and status are read from."""

@@ -32,6 +32,7 @@ MODULES = {
     "changes": "sealbook.cli.changes",
     "consumers": "sealbook.cli.consumers",
     "dbt": "sealbook.cli.dbt",
+    "mirror": "sealbook.cli.mirror",
     "contract": "sealbook.cli.contract",
     "source": "sealbook.cli.source",
     "raw": "sealbook.cli.raw",

@@ -19,6 +19,7 @@ from sealbook.config.control import ControlSection, control_settings
 from sealbook.config.discovery import read_discovery
 from sealbook.config.documents import Place, convert, error_in, read_document
 from sealbook.config.lineage import LineageSection, lineage_settings
+from sealbook.config.mirrors import mirror_settings
 from sealbook.config.policies import FreshnessSection, read_freshness
 from sealbook.config.settings import (
     Limits,
@@ -96,6 +97,7 @@ class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lineage: LineageSection | None = None
     control: ControlSection = ControlSection()
     console: ConsoleSection = ConsoleSection()
+    mirrors: dict[str, Any] = {}
 
 
 def find_settings(path: str | os.PathLike[str] | None = None) -> Path:
@@ -153,6 +155,7 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
         lineage=lineage_settings(settings.lineage, root, top / "lineage"),
         control=control_settings(settings.control, sources, top / "control"),
         console=console_settings(settings.console, root, top / "console"),
+        mirrors=mirror_settings(settings.mirrors, sources, root, top / "mirrors", raw, warehouse),
         tenant=settings.tenant,
         workspace=settings.workspace,
     )

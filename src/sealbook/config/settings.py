@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from enum import StrEnum
 from pathlib import Path
 
 from sealbook.config.console import ConsoleSettings
@@ -117,6 +118,25 @@ class AlertSettings:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+class MirrorFormat(StrEnum):
+    """As what tables a mirror is kept."""
+
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorSettings:
+    """A copy of what is published of some queries, each as a table below `location`."""
+
+    name: str
+    format: MirrorFormat
+    location: str
+    queries: tuple[AssetName, ...]
+    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold a password
+    """The properties of the catalogue in which Iceberg tables are found."""
+
+
 @dataclass(frozen=True, slots=True)
 class LineageSettings:
     """Where OpenLineage events go, to a file or an address, and the namespace of the jobs that they name."""
@@ -146,6 +166,7 @@ class Settings:
     """None: no events are sent."""
     control: ControlSettings = field(default_factory=ControlSettings)
     console: ConsoleSettings = field(default_factory=ConsoleSettings)
+    mirrors: Mapping[str, MirrorSettings] = field(default_factory=dict)
     file: Path | None = None
     """Where all this was read, for errors found later."""
 

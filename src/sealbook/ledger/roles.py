@@ -75,7 +75,7 @@ _APPEND = _READ | {
 }
 
 # A consumer may say how far it has come, and nothing else; for others, control may.
-_FOLLOW = {"consumer": ["SELECT", "INSERT", "UPDATE (version, token, advanced_at)"]}
+_FOLLOW = {"consumer": ["SELECT", "INSERT", "UPDATE (version, token, advanced_at, holds)"]}
 
 RIGHTS: dict[str, dict[str, list[str]]] = {
     "consumer": _READ | _FOLLOW,

@@ -192,6 +192,8 @@ class Consumer(NamedTuple):
     version: int
     token: str
     advanced_at: datetime
+    holds: bool = False
+    """Whether clean-up keeps for it what was published when it last advanced, or since."""
 
 
 class Holder(NamedTuple):

@@ -2,6 +2,16 @@
 
 from sealbook.storage.failures import Writer, reported, translated
 from sealbook.storage.objects import Branch, Entry, Storage
-from sealbook.storage.opening import missing_folder, open_storage
+from sealbook.storage.opening import may_use_http, missing_folder, open_storage
 
-__all__ = ["Branch", "Entry", "Storage", "Writer", "missing_folder", "open_storage", "reported", "translated"]
+__all__ = [
+    "Branch",
+    "Entry",
+    "Storage",
+    "Writer",
+    "may_use_http",
+    "missing_folder",
+    "open_storage",
+    "reported",
+    "translated",
+]

@@ -104,7 +104,7 @@ def _open_bucket(what: str, parts: SplitResult, options: Mapping[str, str]) -> t
     client = dict(_CLIENT)
     try:
         if parts.scheme == "s3":
-            client["allow_http"] = _may_use_http(options)
+            client["allow_http"] = may_use_http(options)
         store = kind(
             parts.netloc,
             prefix=prefix or None,
@@ -121,7 +121,7 @@ def _open_bucket(what: str, parts: SplitResult, options: Mapping[str, str]) -> t
     return url, Storage(store, url)
 
 
-def _may_use_http(options: Mapping[str, str]) -> bool:
+def may_use_http(options: Mapping[str, str] = _NONE) -> bool:
     """Say whether a server is to be reached without TLS: on this machine, or where AWS_ALLOW_HTTP says so."""
     endpoint = options.get("endpoint") or next(filter(None, map(os.environ.get, _S3_ENDPOINTS)), "")
     if urlsplit(endpoint).scheme != "http":

@@ -23,6 +23,7 @@ class ConsumerLag(NamedTuple):
     version: int
     token: str
     advanced_at: datetime
+    holds: bool
     changes: int
     withdrawn: int
     more: bool

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect, text
 from sealbook.errors import NotMigrated
 from sealbook.ledger.db.engine import Database
 
-HEAD = "0018"
+HEAD = "0019"
 """The revision that this code needs: the newest in migrations/versions."""
 
 _MIGRATIONS = Path(__file__).parent / "migrations"

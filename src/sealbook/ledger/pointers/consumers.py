@@ -26,6 +26,7 @@ from sealbook.model.published_changes import (
 from sealbook.model.selection import Selection, key_of
 
 _PLACE = [consumer.c[name] for name in ("name", "source", "query_name")]
+_ADVANCED = ("version", "token", "advanced_at", "holds")
 _REACHED = and_(
     pointer.c.source == consumer.c.source,
     pointer.c.query_name == consumer.c.query_name,
@@ -69,9 +70,12 @@ class ConsumerWriter:
         self._database = database
         self._clock = clock
 
-    def advance(self, name: str, source: str, query_name: str, token: str) -> Consumer:
+    def advance(
+        self, name: str, source: str, query_name: str, token: str, *, holds: bool = False
+    ) -> Consumer:
         """Keep the token up to which a consumer has come with a query, be it further or back.
 
+        With `holds`, clean-up keeps what was published then or since, until it advances or is dropped.
         InvalidInput if it is none of this ledger; NotFound if it names a cut that is not there.
         """
         check_consumer_name(name)
@@ -81,10 +85,10 @@ class ConsumerWriter:
 
         def work(connection: Connection) -> Consumer:
             at = self._clock.now(connection)
-            kept = Consumer(name, source, query_name, reached.version, str(reached), at)
+            kept = Consumer(name, source, query_name, reached.version, str(reached), at, holds)
             insert_into = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
             statement = insert_into(consumer).values(kept._asdict())
-            changed = {each: statement.excluded[each] for each in ("version", "token", "advanced_at")}
+            changed = {each: statement.excluded[each] for each in _ADVANCED}
             connection.execute(statement.on_conflict_do_update(index_elements=_PLACE, set_=changed))
             return kept
 

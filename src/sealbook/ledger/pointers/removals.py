@@ -46,7 +46,7 @@ from sealbook.ledger.pointers.conditions import (
     removal_of,
 )
 from sealbook.ledger.pointers.rows import batch
-from sealbook.ledger.pointers.tables import ARTIFACT, cut, load_record, pointer, removal
+from sealbook.ledger.pointers.tables import ARTIFACT, consumer, cut, load_record, pointer, removal
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
 from sealbook.model.publication import Artifact, Condemned
@@ -131,15 +131,21 @@ def _moment(name: str) -> ColumnElement[Any]:
 
 
 def _needed(artifact: FromClause) -> ColumnElement[bool]:
-    """Say that a pointer, a cut or the retention needs an artifact, or that a load may be about to.
+    """Say that a pointer, a cut, a mirror or the retention needs an artifact, or that a load may soon.
 
     Its files are also needed where a run that shares them is.
     """
     pinned = select(cut.c.token).where(AT_CUT).correlate(pointer).exists()
+    followed = select(consumer.c.name).where(
+        consumer.c.holds,
+        consumer.c.source == pointer.c.source,
+        consumer.c.query_name == pointer.c.query_name,
+        pointer.c.valid_to > consumer.c.version,
+    )
     held = select(pointer.c.run_id).where(
         same(pointer, artifact, "schema_version"),
         _has_files_of(artifact, pointer.c.run_id),
-        or_(OPEN, pointer.c.closed_at > _moment("horizon"), pinned),
+        or_(OPEN, pointer.c.closed_at > _moment("horizon"), pinned, followed.correlate(pointer).exists()),
     )
     authoritative = select(partition_state.c.status).where(
         same(partition_state, artifact, "schema_version"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Double,
@@ -132,9 +133,13 @@ consumer = Table(
     Column("version", BigInteger, nullable=False),
     Column("token", Text, nullable=False),
     Column("advanced_at", UtcTimestamp, nullable=False),
+    Column("holds", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("name", "source", "query_name"),
 )
-"""Up to where each consumer has followed a query: the token says it in full, the version is that of it."""
+"""Up to where each consumer has followed a query: the token says it in full, the version is that of it.
+
+For one that `holds`, as mirrors do, clean-up keeps what was published at that version or since.
+"""
 
 removal = Table(
     "removal",

@@ -7,7 +7,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "0017"
-down_revision = "0015"
+down_revision = "0016"
 
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 DOCUMENT = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0022"
-down_revision = "0015"
+revision = "0019"
+down_revision = "0018"
 
 _TIME = {
     "postgresql": "pointer.published_at",

@@ -1,0 +1,20 @@
+"""A mirror killed at any step: each commit equals one instant of the book, and in the end none is missing."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+import pytest
+
+from tests.support.mirror_kills import KilledMirror, kill_rounds
+
+
+@pytest.mark.parametrize("kind", ["delta inside", "iceberg"])
+def test_killed_at_many_steps(
+    ledger_url: str, tmp_path: Path, processes: ForkServerContext, kind: str
+) -> None:
+    with closing(KilledMirror(processes, kind, ledger_url, str(tmp_path))) as killed:
+        kill_rounds(killed, rounds=12)
+        assert killed.kills >= 6
