@@ -21,8 +21,8 @@ from sealbook.load import sharing
 from sealbook.load.loader import Loader
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import PartitionKey, Verdict
+from sealbook.model.artifacts import SwapResult
 from sealbook.model.partition_events import PartitionPublished, read_fact
-from sealbook.model.publication import SwapResult
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from sealbook.status.verify import verify_ledger
