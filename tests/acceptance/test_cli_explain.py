@@ -78,7 +78,8 @@ def test_json_is_one_object(book: Path) -> None:
     found = run_process("explain", str(REJECTED), "--format", "json", cwd=book).json
     assert list(found) == [
         "source", "customer_id", "query_name", "logical_date", "availability", "display", "reading", "text",
-        "run_id", "since", "schema_version", "record_count", "day", "problems", "next", "schedule", "history",
+        "run_id", "since", "schema_version", "record_count", "day", "problems", "next", "schedule",
+        "due_points", "history",
     ]  # fmt: skip
     assert (found["reading"], found["display"]) == ("not_readable", "NeverMaterialized")
     [problem] = found["problems"]

@@ -41,7 +41,7 @@ _LOOK_AGAIN_SECONDS = 1.0
 def run(
     ctx: typer.Context,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="These mirrors. Default: all.")
+        list[str] | None, typer.Argument(metavar="[NAME]", help="These mirrors. Default: all.")
     ] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Say all of it anew, in one commit.")] = False,
     check: Annotated[
