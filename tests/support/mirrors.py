@@ -52,7 +52,7 @@ class Lake:
         form = MirrorFormat.ICEBERG if kind == "iceberg" else MirrorFormat.DELTA
         mirror = MirrorSettings(MIRROR, form, location, (AssetName(SOURCE, QUERY),))
         opened = open_book(ledger_url, warehouse, contracts, present)
-        book = Book(replace(opened.settings, mirrors={MIRROR: mirror}))
+        book = Book(replace(opened.settings, raw=f"{root}/raw", mirrors={MIRROR: mirror}))
         return cls(kind, ledger_url, warehouse, location, book)
 
     def run(self, *, rebuild: bool = False, check: bool = False) -> Mirrored:
@@ -93,6 +93,13 @@ class Lake:
             return [(str(each.snapshot_id), each.summary.get(TOKEN)) for each in found]
         history = sorted(self.delta().history(), key=lambda each: int(each["version"]))
         return [(str(each["version"]), each.get(TOKEN)) for each in history]
+
+    def paths(self, commit: str) -> set[str]:
+        """Return the files that the mirror names at a commit."""
+        if self.kind == "iceberg":
+            scan = self.iceberg().scan(snapshot_id=int(commit))
+            return {each.file.file_path for each in scan.plan_files()}
+        return set(self.delta(int(commit)).file_uris())
 
     def is_equal(self) -> bool:
         """Say whether the mirror has what the book has."""
