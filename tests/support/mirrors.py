@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -61,16 +62,22 @@ class Lake:
         assert done.failed is None, done.failed
         return done
 
-    def delta(self, version: int | None = None, **options: str) -> DeltaTable:
+    def delta(self, version: int | None = None) -> DeltaTable:
         """Open the table as anybody would."""
+        options = {"allow_http": "true"} if self.location.startswith("s3://") else None
         return DeltaTable(f"{self.location}/{SOURCE}/{QUERY}", version=version, storage_options=options)
 
     def iceberg(self) -> Any:
         """Open the table as anybody would."""
         uri = parse_url(self.url).render_as_string(hide_password=False)
-        catalog = load_catalog(MIRROR, type="sql", uri=uri)
+        catalog = load_catalog(MIRROR, type="sql", uri=uri, **self._s3())
         self.opened.callback(catalog.close)
         return catalog.load_table((SOURCE, QUERY))
+
+    def _s3(self) -> dict[str, str]:
+        if not self.location.startswith("s3://"):
+            return {}
+        return {"s3.endpoint": os.environ["AWS_ENDPOINT_URL"], "s3.region": os.environ["AWS_REGION"]}
 
     def close(self) -> None:
         """Close what was opened."""
