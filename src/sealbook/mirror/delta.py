@@ -96,7 +96,7 @@ class DeltaMirror:
         for path, size, *values in zip(*named, strict=True):
             key = dict(zip(KEY_TYPES, values, strict=True))
             slot = (str(key["customer_id"]), key["logical_date"])
-            held.append(HeldFile(slot, str(key["run_id"]), path, (size, _texts(key))))
+            held.append(HeldFile(slot, str(key["run_id"]), path, (size, key)))
         return held
 
     def path_of(self, file: DataFile) -> str:
@@ -199,13 +199,13 @@ def _added(file: DataFile, path: str) -> dict[str, Any]:
 
 
 def _removed(held: HeldFile, at: int) -> dict[str, Any]:
-    size, values = held.known  # as `files` gave it
+    size, key = held.known  # as `files` gave it
     return {
         "path": held.path,
         "deletionTimestamp": at,
         "dataChange": True,
         "extendedFileMetadata": True,
-        "partitionValues": values,
+        "partitionValues": _texts(key),
         "size": size,
     }
 
