@@ -24,9 +24,9 @@ from sealbook.clock import utc_now
 from sealbook.config.catalogue import load_catalogue
 from sealbook.ledger import Ledger, migrate, open_ledger
 from sealbook.model import PartitionKey, RunId, Verdict
+from sealbook.model.artifacts import Artifact, Staged
 from sealbook.model.contract import Query
 from sealbook.model.partition_events import PartitionSealed, Stage
-from sealbook.model.publication import Artifact, Staged
 from sealbook.validate.contracts import validator_version
 from sealbook.validate.evidence import content_checks
 from sealbook.validate.findings import Content, Evidence

@@ -1,5 +1,4 @@
-"""The control plane: a year of many customers on a virtual clock, and a month of an agency within its budget;
-claims and plans beside bare SQL, Dagster.
+"""The control plane: a year and an agency's month on a virtual clock; claims, plans beside bare SQL, Dagster.
 
 CONTROL_CUSTOMERS says how many customers, of five queries and 400 days each.
 """

@@ -19,8 +19,8 @@ from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.load.loader import Loader
 from sealbook.load.results import LoadEnding
 from sealbook.model import PartitionKey, RunId, Verdict
+from sealbook.model.artifacts import Staged, SwapResult
 from sealbook.model.claims import Fences
-from sealbook.model.publication import Staged, SwapResult
 from sealbook.model.selection import Selection
 from sealbook.raw.layout import RunPaths
 from sealbook.warehouse.layout import part_paths

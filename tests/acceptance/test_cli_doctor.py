@@ -22,7 +22,7 @@ from sealbook.ledger.db.leases import claim
 from sealbook.ledger.pointers.tables import removal
 from sealbook.ledger.schedule.scheduler import Terms
 from sealbook.ledger.states.tables import partition_state
-from sealbook.model.publication import Artifact
+from sealbook.model.artifacts import Artifact
 from sealbook.storage import open_storage
 from sealbook.views import doctor
 from tests.support.books import changed, contents

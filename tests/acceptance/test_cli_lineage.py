@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import sealbook
-from tests.support.cli import SEALBOOK, run
+from tests.support.cli import SEALBOOK, run, run_process
+from tests.support.demo_books import GOOD, write_demo_book
 from tests.support.ledger import let_leases_run_out
 from tests.support.lineage import check_event, go_through
 from tests.support.receivers import AlertServer
@@ -63,6 +64,28 @@ def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     ran = run("lineage", "send", cwd=write(tmp_path, path="told/lineage.jsonl"))
     assert ran.code == 1
     assert "lineage.jsonl cannot be written" in ran.said
+
+
+def test_a_command_sends_what_it_did_and_fails_for_no_collector(tmp_path: Path) -> None:
+    """A whole run on Spark: it and its steps are told, with what they did."""
+    book = tmp_path / "book"
+    write_demo_book(book, lineage={"path": "lineage.jsonl"})
+    (book / "lineage.jsonl").mkdir()
+    blocked = run_process("extract", GOOD, cwd=book)
+    assert (blocked.code, "Lineage was not sent" in blocked.said) == (0, True)
+    (book / "lineage.jsonl").rmdir()
+
+    assert run_process("run", GOOD, cwd=book).code == 0
+    told = [json.loads(line) for line in (book / "lineage.jsonl").read_text().splitlines()]
+    for each in told:
+        check_event(each)
+    ended = [(each["job"]["name"], each["eventType"]) for each in told if each["eventType"] != "START"]
+    assert ended == [
+        ("run.extract", "COMPLETE"),
+        *((name, "COMPLETE") for name in ("run.extract", "run.validate", "run.load", "run")),
+    ]
+    [loaded] = told[-2]["outputs"]
+    assert loaded["outputFacets"]["outputStatistics"]["rowCount"] == 20
 
 
 def test_a_server_that_is_down_or_refuses_gets_all_of_it_later(book: Path, server: AlertServer) -> None:

@@ -13,9 +13,10 @@ from sealbook.errors import Conflict
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.load.staging import Stager, StagingTask, Written
 from sealbook.model import PartitionKey, RunId, Verdict
+from sealbook.model.artifacts import Artifact, PlanItem, Staged
 from sealbook.model.column_types import ColumnType
 from sealbook.model.contract import Contract
-from sealbook.model.publication import Artifact, PlanItem, Published, Staged
+from sealbook.model.publication import Published
 from sealbook.model.selection import Selection
 from sealbook.raw import RawReader
 from sealbook.read.plan import plan_read

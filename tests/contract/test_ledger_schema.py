@@ -31,9 +31,9 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.db.tables import metadata
 from sealbook.ledger.db.types import json_text
 from sealbook.model import Check, PartitionKey, RunId, Severity
+from sealbook.model.artifacts import FIRST_FORMAT, Artifact
 from sealbook.model.events import RunEvent
 from sealbook.model.partition_events import PartitionSealed
-from sealbook.model.publication import FIRST_FORMAT, Artifact
 from sealbook.model.wire import dump_json
 from sealbook.warehouse.layout import location_of, part_paths
 from tests.support.ledger import BACKENDS, KEY, PostgresqlServer, accept, run_id

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealbook.errors import Conflict, IllegalMove, Irreconcilable, NotFound
+from sealbook.model.artifacts import Action
 from sealbook.model.column_types import ColumnType
 from sealbook.model.contract import Column, Contract
-from sealbook.model.publication import Action
 from sealbook.model.selection import Selection
 from sealbook.warehouse.cleanup import Cleanup
 from sealbook.warehouse.store import ArtifactStore

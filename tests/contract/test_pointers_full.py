@@ -8,7 +8,8 @@ import pytest
 
 from sealbook.ledger import Ledger
 from sealbook.model import Status
-from sealbook.model.publication import Action, Difference
+from sealbook.model.artifacts import Action
+from sealbook.model.publication import Difference
 from sealbook.model.selection import Selection
 from sealbook.status.verify import verify_ledger
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id

@@ -32,9 +32,10 @@ from sealbook.ledger.db.queries import at_key
 from sealbook.ledger.pointers import Pointers
 from sealbook.ledger.pointers.tables import authority_change
 from sealbook.model import Outcome, PartitionKey, RunId, Status
+from sealbook.model.artifacts import Action, Artifact, Condemned, LoadRecord, Staged
 from sealbook.model.expectations import Expectations
 from sealbook.model.partition_events import read_fact
-from sealbook.model.publication import Action, Artifact, Condemned, CoverageKind, LoadRecord, Staged
+from sealbook.model.publication import CoverageKind
 from sealbook.model.selection import Selection
 from sealbook.model.status import Availability, PartitionStatus, fold_status
 from sealbook.model.universe import Universe

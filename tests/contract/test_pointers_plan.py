@@ -13,7 +13,8 @@ from sealbook.ledger import Ledger, open_ledger
 from sealbook.ledger.db import schema
 from sealbook.ledger.pointers.tables import authority_change
 from sealbook.model import PartitionKey
-from sealbook.model.publication import FORMAT, Action, Difference
+from sealbook.model.artifacts import FORMAT, Action
+from sealbook.model.publication import Difference
 from sealbook.model.selection import Selection
 from tests.support.ledger import BACKENDS, KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import load, planned, stage, staged

@@ -10,7 +10,8 @@ import pytest
 from sealbook.errors import InvalidInput
 from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey
-from sealbook.model.publication import FORMAT, Coverage, Published
+from sealbook.model.artifacts import FORMAT
+from sealbook.model.publication import Coverage, Published
 from sealbook.model.selection import Selection
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import SINCE, UNTIL, load, seen, staged

@@ -10,7 +10,7 @@ import pytest
 from sealbook.errors import Conflict, InvalidInput
 from sealbook.ledger import Ledger, open_ledger
 from sealbook.model import PartitionKey
-from sealbook.model.publication import Artifact, Condemned
+from sealbook.model.artifacts import Artifact, Condemned
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import artifact, load, seen, stage, staged
 

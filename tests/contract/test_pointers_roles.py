@@ -16,7 +16,7 @@ from sealbook.ledger import Ledger, grant_roles, open_ledger
 from sealbook.ledger.reader import open_ledger_reader
 from sealbook.ledger.roles import RIGHTS
 from sealbook.ledger.states.tables import partition_state
-from sealbook.model.publication import Condemned
+from sealbook.model.artifacts import Condemned
 from sealbook.status.verify import verify_ledger
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id
 from tests.support.pointers import SINCE, UNTIL, artifact, load, seen, staged

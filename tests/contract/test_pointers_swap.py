@@ -18,8 +18,9 @@ from sealbook.ledger.db.engine import Database
 from sealbook.ledger.pointers import Pointers, writes
 from sealbook.ledger.schedule.following import WorkFollower
 from sealbook.model import PartitionKey, Status
+from sealbook.model.artifacts import Action, LoadRecord, SwapResult
 from sealbook.model.partition_events import PartitionHidden, PartitionPublished, read_fact
-from sealbook.model.publication import Action, LoadRecord, PointerStatus, SwapResult
+from sealbook.model.publication import PointerStatus
 from sealbook.warehouse.layout import location_of
 from tests.support.ledger import KEY, OTHER, PostgresqlServer, accept, reject, run_id, until_it_waits
 from tests.support.pointers import artifact, load, planned, seen, staged

@@ -10,8 +10,9 @@ import pytest
 
 from sealbook.book import Book
 from sealbook.errors import Corrupt
+from sealbook.model.artifacts import FIRST_FORMAT
 from sealbook.model.column_types import ColumnType
-from sealbook.model.publication import FIRST_FORMAT, Published
+from sealbook.model.publication import Published
 from sealbook.model.selection import Selection
 from sealbook.read.table import BlockReader
 from sealbook.warehouse.layout import part_paths

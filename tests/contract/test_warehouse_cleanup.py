@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from sealbook.ledger import open_ledger
 from sealbook.model import PartitionKey, RunId
-from sealbook.model.publication import Artifact
+from sealbook.model.artifacts import Artifact
 from sealbook.warehouse.cleanup import Cleanup
 from sealbook.warehouse.layout import location_of, part_path
 from sealbook.warehouse.store import ArtifactStore

@@ -9,7 +9,8 @@ import pytest
 
 from sealbook.book import Book
 from sealbook.ledger import Ledger
-from sealbook.model.publication import Action, CoverageKind
+from sealbook.model.artifacts import Action
+from sealbook.model.publication import CoverageKind
 from tests.support.ledger import KEY, OTHER, accept, reject, run_id
 from tests.support.pointers import load, planned, seen
 from tests.support.published import CONTRACTS, QUERY, key, open_book, publish, write

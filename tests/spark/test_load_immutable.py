@@ -21,9 +21,9 @@ from sealbook.ledger.pointers.tables import load_record
 from sealbook.load.loader import Loader
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import PartitionKey
+from sealbook.model.artifacts import FIRST_FORMAT
 from sealbook.model.column_types import ColumnType
 from sealbook.model.contract import Query
-from sealbook.model.publication import FIRST_FORMAT
 from sealbook.model.selection import Selection
 from sealbook.warehouse.cleanup import Cleanup
 from sealbook.warehouse.encoding import to_parquet

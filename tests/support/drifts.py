@@ -11,9 +11,9 @@ from ulid import ULID
 
 from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey, RunId, Verdict
+from sealbook.model.artifacts import SwapResult
 from sealbook.model.drift import Drift
 from sealbook.model.freshness import day_end
-from sealbook.model.publication import SwapResult
 from tests.support.ledger import KEY
 from tests.support.pointers import staged_run
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sealbook.book import Book
 from sealbook.book.snapshot import Snapshot
 from sealbook.model import PartitionKey
-from sealbook.model.publication import Action
+from sealbook.model.artifacts import Action
 from sealbook.model.published_changes import Changes, PublishedChange
 from sealbook.model.selection import Selection
 from tests.support.ledger import accept, reject, run_id

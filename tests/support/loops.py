@@ -32,9 +32,9 @@ from sealbook.load.loader import Loader, LoadPlan
 from sealbook.load.publishing import swap_results
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import EventType, PartitionKey, RunId, Status, Verdict
+from sealbook.model.artifacts import Action
 from sealbook.model.claims import LOST, Fences
 from sealbook.model.progress import OnProgress, no_progress
-from sealbook.model.publication import Action
 from sealbook.model.retry import Jitter, Retries, RetryPolicies
 from sealbook.model.selection import Selection
 from sealbook.model.work import LAPSED, WorkKind

@@ -9,7 +9,7 @@ from typing import Any
 from sealbook.ledger import Ledger
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.model import PartitionKey, RunId
-from sealbook.model.publication import Action, Artifact, PlanItem, Staged, SwapResult
+from sealbook.model.artifacts import Action, Artifact, PlanItem, Staged, SwapResult
 from sealbook.model.selection import Selection
 from tests.support.ledger import KEY, run_id
 

@@ -15,9 +15,9 @@ from sealbook.book import Book
 from sealbook.config import RetentionSettings, Settings, SourceSettings, SparkSettings
 from sealbook.ledger import Ledger
 from sealbook.model import PartitionKey
+from sealbook.model.artifacts import Artifact, Staged
 from sealbook.model.column_types import ColumnType
 from sealbook.model.contract import Column, Contract, Query
-from sealbook.model.publication import Artifact, Staged
 from sealbook.rows.types import arrow_type
 from sealbook.warehouse.encoding import digest_of, stamp_of, to_parquet
 from sealbook.warehouse.layout import location_of, part_path

@@ -10,7 +10,7 @@ from sealbook.book import Book
 from sealbook.load.loader import Loader
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import PartitionKey
-from sealbook.model.publication import SwapResult
+from sealbook.model.artifacts import SwapResult
 from sealbook.model.selection import Selection
 from sealbook.raw import RawStore
 from sealbook.warehouse.cleanup import Cleanup

@@ -31,7 +31,7 @@ from sealbook.ledger.db import engine
 from sealbook.ledger.db.tables import KEY as KEY_COLUMNS
 from sealbook.ledger.states.tables import attempt
 from sealbook.model import Outcome, PartitionKey, RunId, Status
-from sealbook.model.publication import Action, PlanItem, Staged
+from sealbook.model.artifacts import Action, PlanItem, Staged
 from sealbook.model.selection import Selection
 from sealbook.warehouse.cleanup import Cleanup
 from sealbook.warehouse.store import ArtifactStore

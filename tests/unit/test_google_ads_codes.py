@@ -43,7 +43,7 @@ def test_all_codes_of_the_newest_version_are_classed() -> None:
 @pytest.mark.parametrize("name", ["NOT_APPROVED_FOR_PRODUCTION", "NOT_UNDER_ORGANIZATION", "NOT_FOUND"])
 def test_what_is_wrong_with_a_cloud_project_is_permanent_with_a_way_out(name: str) -> None:
     [code] = [each for each in codes_of("v26") if each[1] == f"CLOUD_PROJECT_{name}"]
-    assert class_of([code], "PERMISSION_DENIED") is Permanent
+    assert issubclass(class_of([code], "PERMISSION_DENIED"), Permanent)
     assert "Cloud project" in str(remedy_of([code]))
 
 

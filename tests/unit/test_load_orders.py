@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sealbook.load.orders import Order, divide
-from sealbook.model.publication import Artifact
+from sealbook.model.artifacts import Artifact
 from sealbook.raw import RawReader
 from tests.support.extraction import demo_keys, demo_queries
 from tests.support.runs import new_run_id

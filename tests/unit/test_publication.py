@@ -9,7 +9,8 @@ import pytest
 
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey, RunId
-from sealbook.model.publication import Artifact, Staged, SwapResult, check_cut_name
+from sealbook.model.artifacts import Artifact, Staged, SwapResult
+from sealbook.model.publication import check_cut_name
 
 KEY = PartitionKey("demo", "a", "clicks", date(2026, 1, 1))
 RUN = "0" * 26

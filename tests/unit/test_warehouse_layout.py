@@ -8,7 +8,7 @@ import pytest
 
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey, RunId
-from sealbook.model.publication import FIRST_FORMAT, FORMAT, Artifact, Staged, is_unnamed
+from sealbook.model.artifacts import FIRST_FORMAT, FORMAT, Artifact, Staged, is_unnamed
 from sealbook.warehouse.layout import PartName, location_of, parse_location, parse_part, part_paths
 
 ARTIFACT = Artifact(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from sealbook.book.checks import check_columns, check_raw, check_rollback, check_warehouse
-from sealbook.book.reader import BookReader, Readable
+from sealbook.book.outgoing import Outgoing
+from sealbook.book.reader import BookReader
 from sealbook.config import check_selection
-from sealbook.errors import ConfigError, Conflict, InvalidInput, SealbookError
+from sealbook.errors import InvalidInput
 from sealbook.model.keys import check_key
 from sealbook.model.selection import Selection
 
@@ -29,11 +30,8 @@ if TYPE_CHECKING:
     from sealbook.ledger.rollbacks import RolledBack
     from sealbook.load.loader import LoadPlan
     from sealbook.load.results import Loaded, LoadOutcome
-    from sealbook.mirror.opening import Mirror
     from sealbook.model import PartitionKey, RunId
-    from sealbook.model.alerts import Alert
     from sealbook.model.claims import Lease
-    from sealbook.model.published_changes import Consumer
     from sealbook.model.work import Lane
     from sealbook.pipeline import Pipeline, RunOutcome, StageBatch
     from sealbook.validate.plan import ValidatePlan, Which
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
 EVERYTHING = Selection()
 
 
-class Book(Readable):
+class Book(Outgoing):
     """A configured book. Use it as a context manager, or close it."""
 
     @cached_property
@@ -334,7 +332,7 @@ class Book(Readable):
             selection=selection,
             lanes=tuple(lanes or Lane),
             tell=heard,
-            send_lineage=self._lineage_of_loop(heard),
+            send_lineage=self.lineage_telling(lambda error: heard("lineage", error=error)),
         )
 
     def _check_stages(self, names: Iterable[str]) -> None:
@@ -375,25 +373,6 @@ class Book(Readable):
             self.ledger.projector().catch_up()
         return done
 
-    def advance(self, consumer: str, query: str | Selection, token: str) -> Consumer:
-        """Keep in the ledger that a consumer has followed a query up to a token of its changes."""
-        chosen = Selection(queries=query) if isinstance(query, str) else query
-        self.check(chosen)
-        return self.ledger.pointers.advance(consumer, *self._followed(chosen), token)
-
-    def mirror(self, name: str) -> Mirror:
-        """Return a configured mirror: `run` brings it up to what is published now."""
-        from sealbook.mirror.opening import open_mirror
-
-        found = self.settings.mirrors.get(name)
-        if found is None:
-            known = ", ".join(self.settings.mirrors) or "none"
-            raise ConfigError(
-                f"no mirror {name} is configured",
-                remedy=f"Configured are {known}; to have another, configure it under `mirrors`.",
-            )
-        return open_mirror(self.settings, found, self.ledger.reader, self.ledger.pointers)
-
     def catch_up(self) -> None:
         """Take the log into what runs and status are read from."""
         self.ledger.projector().catch_up()
@@ -402,62 +381,6 @@ class Book(Readable):
         """Write down what is stale of the partitions that are chosen; return how many rows that changed."""
         self.catch_up()
         return self.ledger.sweeper.sweep(self.expectations(), selection)
-
-    def alerts(self, selection: Selection = EVERYTHING) -> list[Alert]:
-        """Return what somebody should look at now; nothing is sent."""
-        from sealbook.status.alerting import find_alerts
-
-        lags = self.ledger.projector().lags()  # before they are caught up with
-        self.catch_up()
-        return find_alerts(self._reads, self.expectations(), lags, selection, self.settings.sources)
-
-    def send_alerts(self) -> tuple[list[Alert], int]:
-        """Tell who is configured of what is new or over, each once; return all alerts, and what was sent."""
-        from sealbook.status.alerting import send_notices
-        from sealbook.status.receivers import receiver_of
-
-        if self.settings.alerts is None:
-            raise ConfigError(
-                "nobody is configured to be told of alerts",
-                remedy="Give `alerts` a command or a url in sealbook.yaml.",
-            )
-        receiver = receiver_of(self.settings.alerts, self.settings.root)
-        with self.ledger.alerts.turn() as turn:
-            found = self.alerts()
-            turn.record(found)
-            sent = send_notices(turn, receiver)
-            turn.prune()
-            return found, sent
-
-    def send_lineage(self, *, anew: bool = False) -> int:
-        """Send OpenLineage events that are outstanding, or `anew` all of the log; return how many."""
-        if self.settings.lineage is None:
-            raise ConfigError(
-                "it is not configured where lineage goes",
-                remedy="Give `lineage` a path or a url in sealbook.yaml.",
-            )
-        from sealbook.pipeline.lineage import LineageSender
-
-        return LineageSender.of(self.settings, self.settings.lineage, self.ledger).send(anew=anew)
-
-    def _lineage_of_loop(self, tell: Tell) -> Callable[[], None]:
-        """Return what a loop calls to send lineage: what goes wrong is told, and stops nothing."""
-        lineage = self.settings.lineage
-        if lineage is None:
-            return lambda: None
-        from sealbook.pipeline.lineage import LineageSender
-
-        sender = LineageSender.of(self.settings, lineage, self.ledger)
-
-        def send() -> None:
-            try:
-                sender.send()
-            except Conflict:  # another loop is sending just now
-                return
-            except SealbookError as error:
-                tell("lineage", error=str(error))
-
-        return send
 
     def close(self) -> None:
         """Close what was opened; the book opens it again when asked to."""

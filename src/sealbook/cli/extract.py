@@ -13,6 +13,7 @@ from sealbook.cli.guards import ForceOption, YesOption, approve
 from sealbook.cli.options import FormatOption, ResumedRunOption
 from sealbook.cli.output import Format, message, show_json
 from sealbook.cli.selecting import selects
+from sealbook.cli.sending import send_lineage
 from sealbook.extract.results import Ending
 from sealbook.model.words import counted
 from sealbook.stopping import uninterrupted
@@ -85,6 +86,7 @@ def _extract(book: Book, plan: ExtractPlan, run_id: RunId) -> list[Extracted]:
     ):
         for batch in batches:
             results += batch
+    send_lineage(book)
     return sorted(results, key=lambda result: result.key)
 
 

@@ -38,7 +38,7 @@ def send(
         bool, typer.Option("--anew", help="Send all that the log has, to a collector that knows nothing yet.")
     ] = False,
 ) -> None:
-    """Send what is outstanding, to the file or the address of `lineage`; loops do so by themselves.
+    """Send what is outstanding to where `lineage` says; commands and loops do so by themselves.
 
     An event that could not be sent is kept, and those after it. One that was sent before a crash may be sent
     again, under the same id.

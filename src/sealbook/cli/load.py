@@ -13,6 +13,7 @@ from sealbook.cli.guards import say_held
 from sealbook.cli.options import FormatOption, FullOption
 from sealbook.cli.output import Format, flat, message, show_json
 from sealbook.cli.selecting import selects
+from sealbook.cli.sending import send_lineage
 from sealbook.cli.warehouse import plan_text, show_plan
 from sealbook.load.results import PUBLISHING, LoadEnding
 
@@ -85,6 +86,7 @@ def _load(book: Book, plan: LoadPlan) -> list[Loaded]:
     ):
         for batch in batches:
             results += batch
+    send_lineage(book)
     return sorted(results, key=lambda result: result.key)
 
 

@@ -12,6 +12,7 @@ from sealbook.cli.guards import ForceOption, YesOption, approve
 from sealbook.cli.options import FormatOption, ResumedRunOption
 from sealbook.cli.output import Format, message, show_object
 from sealbook.cli.selecting import selects
+from sealbook.cli.sending import send_lineage
 from sealbook.model import RunStatus
 from sealbook.model.partition_events import Stage
 from sealbook.model.words import counted
@@ -83,6 +84,7 @@ def run_stages(book: Book, plan: ExtractPlan, run_id: RunId) -> RunSummary:
     with stages_progress() as on_stage, closing(book.pipeline.run(plan, run_id, on_stage)) as batches:
         for batch in batches:
             summary.add(batch)
+    send_lineage(book)
     summary.read(store)
     return summary
 

@@ -14,6 +14,7 @@ from sealbook.cli.guards import say_held
 from sealbook.cli.options import ConfirmOption, FormatOption, is_confirmed
 from sealbook.cli.output import Format, show_json
 from sealbook.cli.selecting import selects
+from sealbook.cli.sending import send_lineage
 from sealbook.errors import InvalidInput
 from sealbook.model import Status
 
@@ -106,6 +107,7 @@ def _judged(book: Book, plan: ValidatePlan, outcome: ValidateOutcome) -> Iterato
         for batch in batches:
             outcome.add(batch)
             yield from batch
+    send_lineage(book)
 
 
 def _failed(book: Book, selection: Selection) -> int:

@@ -16,7 +16,8 @@ from sealbook.cli.table import Column, print_table
 
 if TYPE_CHECKING:
     from sealbook.book import BookReader
-    from sealbook.model.publication import Action, LoadRecord, PlanItem, Pointer
+    from sealbook.model.artifacts import Action, LoadRecord, PlanItem
+    from sealbook.model.publication import Pointer
     from sealbook.model.selection import Selection
 
 app = typer.Typer(help="What is published, and whether it is all there.", no_args_is_help=True)

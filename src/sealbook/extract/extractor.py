@@ -92,7 +92,7 @@ class Extractor:
             # Of the oldest it is known. The others may only not be asked for together with it.
             results.fail(left[:1], error)
             error = Transient(f"{left[1]} …: asked for together with a day past the horizon")
-        results.fail(left, error, each=isinstance(error, _OF_EVERY_DAY))
+        results.fail(left, error, each=isinstance(error, ConfigError | Forbidden))
 
     def _splits(self, error: Exception) -> bool:
         """Say whether fewer days may be asked for after an error: one that may be a single day's."""

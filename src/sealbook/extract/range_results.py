@@ -35,7 +35,7 @@ class RangeResults:
     def fail(self, days: Range, error: Exception, *, each: bool = False) -> None:
         """Note why days failed together, or that time was up before they were asked for.
 
-        An error is of `each` of them if one that had been asked for alone would have ended with it, too.
+        An error is of `each` of them if it stays until somebody changes something, and any day would have it.
         """
         left = isinstance(error, TimeIsUp)
         together = [key for key in days if key not in self._ended]

@@ -21,9 +21,9 @@ from sealbook.ledger.states.audit import Action, check_author, log_override
 from sealbook.ledger.states.tables import OVERRIDDEN, attempt, partition_state, rollback
 from sealbook.ledger.work.port import Follower
 from sealbook.model import Outcome, PartitionKey, PartitionState, RunId, next_state
+from sealbook.model.artifacts import Artifact
 from sealbook.model.keys import check_key, is_ahead
 from sealbook.model.partition_events import PartitionRolledBack
-from sealbook.model.publication import Artifact
 from sealbook.model.state import Rollback
 
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pyarrow as pa
 
 from sealbook.errors import SealbookError
+from sealbook.model.artifacts import StoredArtifact
 from sealbook.model.contract import Contract
 from sealbook.model.drift import Drift
-from sealbook.model.publication import StoredArtifact
 from sealbook.rows.comparing import compare_rows
 from sealbook.rows.problems import Defect
 from sealbook.warehouse.checking import take_parts

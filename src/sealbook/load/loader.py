@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from sealbook.ledger.pointers import Pointers
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.artifacts import Action, PlanItem, Replacement, StoredArtifact
 from sealbook.model.claims import Fences, Lease
 from sealbook.model.drift import age_of
 from sealbook.model.freshness import day_end
 from sealbook.model.progress import OnProgress, no_progress
-from sealbook.model.publication import Action, PlanItem, Replacement, StoredArtifact
 from sealbook.model.selection import Selection
 
 if TYPE_CHECKING:

@@ -25,12 +25,12 @@ from sealbook.load.staging import (
     WrittenPart,
 )
 from sealbook.model import PartitionKey
+from sealbook.model.artifacts import FORMAT, Action, Artifact, Staged, is_unnamed
 from sealbook.model.claims import Fences
 from sealbook.model.contract import Query
 from sealbook.model.drift import Drift
 from sealbook.model.failures import ErrorClass
 from sealbook.model.progress import OnProgress, no_progress
-from sealbook.model.publication import FORMAT, Action, Artifact, Staged, is_unnamed
 from sealbook.model.words import counted
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES

@@ -11,9 +11,9 @@ from sealbook.errors import SealbookError
 from sealbook.load.drifting import Replaced
 from sealbook.load.staging import PART_BYTES, NotStaged, Placing, StagingTask, piece_count
 from sealbook.model import PartitionKey
+from sealbook.model.artifacts import Artifact, StoredArtifact
 from sealbook.model.contract import Contract, Query
 from sealbook.model.drift import Drift
-from sealbook.model.publication import Artifact, StoredArtifact
 from sealbook.raw import RawReader
 from sealbook.rows.units import Digest, Slice, Unit
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from sealbook.errors import Conflict
 from sealbook.ledger.pointers import Pointers
 from sealbook.load.results import Loaded, LoadEnding
+from sealbook.model.artifacts import Artifact, Staged, SwapResult
 from sealbook.model.claims import LOST, Fences
 from sealbook.model.failures import ErrorClass
-from sealbook.model.publication import Artifact, Staged, SwapResult
 
 _ENDINGS = {
     "loaded": (LoadEnding.LOADED, None),

@@ -12,8 +12,8 @@ from sealbook.ledger.pointers import Pointers
 from sealbook.load.publishing import publish
 from sealbook.load.results import Loaded, LoadEnding
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.artifacts import Replacement
 from sealbook.model.claims import Fences
-from sealbook.model.publication import Replacement
 from sealbook.raw import RawReader
 from sealbook.warehouse.checking import check_artifact
 from sealbook.warehouse.part_files import PartFiles

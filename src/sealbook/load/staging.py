@@ -15,10 +15,10 @@ from math import ceil
 from sealbook.errors import NotFound, SealbookError, Transient
 from sealbook.load.drifting import DriftComparer, Replaced
 from sealbook.model import RunId
+from sealbook.model.artifacts import FIRST_FORMAT, FORMAT, Artifact, StoredArtifact
 from sealbook.model.contract import Contract
 from sealbook.model.drift import Drift
 from sealbook.model.failures import ErrorClass
-from sealbook.model.publication import FIRST_FORMAT, FORMAT, Artifact, StoredArtifact
 from sealbook.model.words import counted
 from sealbook.raw import RawReader
 from sealbook.rows.blocks import BLOCK_BYTES, Part

@@ -16,10 +16,10 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, NamedTuple, Self, get_args, get_type_hints
 
 from sealbook.errors import InvalidInput, QuotaScope
+from sealbook.model.artifacts import Staged
 from sealbook.model.events import EventType, RunEvent
 from sealbook.model.failures import ErrorClass, LastFailure
 from sealbook.model.keys import PartitionKey, RunId
-from sealbook.model.publication import Staged
 from sealbook.model.state import Rollback, Status
 from sealbook.model.verdict import Outcome, Verdict
 from sealbook.model.wire import as_utc, format_time, parse_time

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from sealbook.errors import ConfigError, NotFound
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.artifacts import StoredArtifact
 from sealbook.model.contract import Contract, Query
-from sealbook.model.publication import Published, StoredArtifact
+from sealbook.model.publication import Published
 from sealbook.model.run_diff import ComparedRun, RowsFrom
 from sealbook.raw import RawReader, SealedPartition
 from sealbook.read.schema import OwnNames, Schema, arrow_schema

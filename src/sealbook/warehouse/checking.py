@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from sealbook.errors import Corrupt
-from sealbook.model.publication import FIRST_FORMAT, Published
+from sealbook.model.artifacts import FIRST_FORMAT
+from sealbook.model.publication import Published
 from sealbook.model.words import counted
 from sealbook.warehouse.encoding import read_stamp, stamp_of
 from sealbook.warehouse.layout import part_paths

@@ -17,7 +17,7 @@ from typing import TypeVar
 from sealbook.errors import InvalidInput
 from sealbook.ledger.pointers import Pointers
 from sealbook.model import PartitionKey, RunId
-from sealbook.model.publication import Artifact, Condemned, StoredArtifact, is_unnamed
+from sealbook.model.artifacts import Artifact, Condemned, StoredArtifact, is_unnamed
 from sealbook.model.selection import Selection
 from sealbook.warehouse.layout import DRAFTS, location_of, parse_location, parse_part, part_paths
 from sealbook.warehouse.store import ArtifactStore

@@ -8,7 +8,8 @@ from hashlib import sha256
 import pyarrow as pa
 import pyarrow.parquet
 
-from sealbook.model.publication import Artifact, Published
+from sealbook.model.artifacts import Artifact
+from sealbook.model.publication import Published
 
 # All that the bytes depend on is said here, not left to defaults that may change. The Arrow schema is left
 # out: each type of a contract has a Parquet type of its own, and small files would be a good part larger.

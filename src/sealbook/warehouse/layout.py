@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 from sealbook.errors import InvalidInput
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.artifacts import Artifact, is_unnamed
 from sealbook.model.contract import check_schema_version
 from sealbook.model.keys import parse_date
-from sealbook.model.publication import Artifact, is_unnamed
 
 # Spark and Hive pass over names that begin with _, so they do not read what is not whole yet.
 DRAFTS = "_drafts"

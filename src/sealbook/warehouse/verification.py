@@ -12,7 +12,7 @@ import pyarrow.parquet
 from sealbook.errors import SealbookError
 from sealbook.ledger.pointers import PointerReader
 from sealbook.model import PartitionKey, RunId
-from sealbook.model.publication import StoredArtifact
+from sealbook.model.artifacts import StoredArtifact
 from sealbook.model.selection import Selection
 from sealbook.storage.ahead import ahead
 from sealbook.warehouse.encoding import digest_of

@@ -27,7 +27,8 @@ from sealbook.ledger.pointers.tables import authority_change, cut, load_record, 
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import attempt, partition_state, rollback
 from sealbook.model import Outcome, Status
-from sealbook.model.publication import FIRST_FORMAT, Action, Withdrawal
+from sealbook.model.artifacts import FIRST_FORMAT, Action
+from sealbook.model.publication import Withdrawal
 from sealbook.model.selection import Selection
 
 SUCCESS = partition_state.c.status == Status.SUCCESS.value

@@ -33,9 +33,9 @@ from sealbook.ledger.pointers.tables import drift
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.model import RunId
+from sealbook.model.artifacts import Staged
 from sealbook.model.drift import AGES, BEFORE_END, Drift, DriftSum
 from sealbook.model.keys import run_prefix
-from sealbook.model.publication import Staged
 from sealbook.model.run_diff import Number
 from sealbook.model.selection import Selection
 

@@ -14,8 +14,8 @@ from sealbook.ledger.pointers.hiding import Unsafe, hide
 from sealbook.ledger.pointers.locations import loaded
 from sealbook.ledger.pointers.tables import STAGED, load_record, pointer, removal
 from sealbook.model import PartitionKey, Status
+from sealbook.model.artifacts import Artifact, Staged
 from sealbook.model.partition_events import PartitionFact, PartitionPublished
-from sealbook.model.publication import Artifact, Staged
 
 
 def is_there(connection: Connection, artifact: Artifact, record_count: int) -> bool:

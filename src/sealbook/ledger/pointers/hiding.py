@@ -14,8 +14,8 @@ from sealbook.ledger.pointers.conditions import STATUS, changed_keys, pointer_of
 from sealbook.ledger.pointers.tables import pointer
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey, Status
+from sealbook.model.artifacts import Artifact
 from sealbook.model.partition_events import PartitionHidden
-from sealbook.model.publication import Artifact
 from sealbook.model.selection import Selection
 
 

@@ -37,15 +37,8 @@ from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
 from sealbook.ledger.states.tables import attempt, partition_state
 from sealbook.model import PartitionKey, RunId, Status
-from sealbook.model.publication import (
-    FORMAT,
-    Action,
-    Difference,
-    PlanItem,
-    Pointer,
-    PointerStatus,
-    Replacement,
-)
+from sealbook.model.artifacts import FORMAT, Action, PlanItem, Replacement
+from sealbook.model.publication import Difference, Pointer, PointerStatus
 from sealbook.model.selection import Selection
 
 _ACTION = {action.value: action for action in Action}

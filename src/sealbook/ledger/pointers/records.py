@@ -14,7 +14,7 @@ from sealbook.ledger.pointers.locations import loaded
 from sealbook.ledger.pointers.tables import load_record, removal
 from sealbook.ledger.states.reader import EVERYTHING
 from sealbook.ledger.states.selecting import conditions
-from sealbook.model.publication import LoadRecord, StoredArtifact
+from sealbook.model.artifacts import LoadRecord, StoredArtifact
 from sealbook.model.selection import Selection
 
 _RECORD = loaded(LoadRecord._fields)

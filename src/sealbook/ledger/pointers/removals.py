@@ -49,7 +49,7 @@ from sealbook.ledger.pointers.rows import batch
 from sealbook.ledger.pointers.tables import ARTIFACT, consumer, cut, load_record, pointer, removal
 from sealbook.ledger.states.tables import partition_state
 from sealbook.model import PartitionKey
-from sealbook.model.publication import Artifact, Condemned
+from sealbook.model.artifacts import Artifact, Condemned
 
 
 class RemovalWriter:

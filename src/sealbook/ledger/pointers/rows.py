@@ -50,7 +50,7 @@ from sealbook.ledger.pointers.tables import (
     warehouse_version,
 )
 from sealbook.ledger.states.tables import partition_state
-from sealbook.model.publication import Artifact, Staged
+from sealbook.model.artifacts import Artifact, Staged
 
 # Several statements work on the same rows: filled in once, they need not be parsed again for each.
 batch = Table(

@@ -30,9 +30,9 @@ from sealbook.ledger.states.tables import partition_state
 from sealbook.ledger.work.fences import lock_held
 from sealbook.ledger.work.port import Follower
 from sealbook.model import PartitionKey, RunId
+from sealbook.model.artifacts import Staged, SwapResult
 from sealbook.model.claims import Fences
 from sealbook.model.partition_events import PartitionPublished
-from sealbook.model.publication import Staged, SwapResult
 from sealbook.model.selection import Selection
 
 

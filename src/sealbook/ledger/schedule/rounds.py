@@ -19,8 +19,8 @@ from sealbook.ledger.status.tables import day_number, day_of
 from sealbook.ledger.work.adding import NewWork, add
 from sealbook.ledger.work.rows import DEFAULT_COST
 from sealbook.ledger.work.tables import work
+from sealbook.model.artifacts import Action
 from sealbook.model.expectations import Expectations
-from sealbook.model.publication import Action
 from sealbook.model.selection import Selection
 from sealbook.model.universe import AssetName
 from sealbook.model.work import Lane, WorkKind
