@@ -34,7 +34,7 @@ def test_a_log_that_cannot_be_read_is_told_with_the_way_out(
     file.unlink() if content is None else file.write_text(content)
     [done] = lake.book.mirror(MIRROR).run()
     assert done.failed is not None
-    assert "cannot be read" in done.failed
+    assert "cannot be used" in done.failed
     assert f"remove {log_of(lake)}" in done.failed
     for each in log_of(lake).iterdir():
         each.unlink()

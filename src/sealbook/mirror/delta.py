@@ -157,9 +157,10 @@ class DeltaMirror:
     def _checkpoint(self) -> None:
         from deltalake import DeltaTable
 
-        table = DeltaTable(self._uri, storage_options=self._options())
-        table.create_checkpoint()
-        table.cleanup_metadata()
+        with self._translated():
+            table = DeltaTable(self._uri, storage_options=self._options())
+            table.create_checkpoint()
+            table.cleanup_metadata()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -169,7 +170,7 @@ class DeltaMirror:
             yield
         except (DeltaError, OSError) as error:
             raise Permanent(
-                f"the Delta table {self._uri} cannot be read: {first_line(error)}",
+                f"the Delta table {self._uri} cannot be used: {first_line(error)}",
                 remedy=f"If its log is damaged, remove {self._uri}/_delta_log: the next run makes it anew.",
             ) from error
 
