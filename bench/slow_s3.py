@@ -7,10 +7,8 @@ which is not quick: what it takes by itself for so many requests is measured, to
 from __future__ import annotations
 
 import asyncio
-import logging
 import multiprocessing
 import os
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from typing import Any
 from bench.harness import seconds_of
 from sealbook.storage import open_storage
 from sealbook.storage.ahead import IN_FLIGHT, ahead
+from tests.support.s3 import create_bucket, environment, serve
 
 LATENCY = 0.03
 _BUCKET = "bench"
@@ -59,23 +58,17 @@ def slow_s3() -> Iterator[SlowS3]:
     context = multiprocessing.get_context("spawn")
     counted = context.Value("l", 0)
     ports, port = context.Pipe()
-    server = context.Process(target=_serve, args=(port,), daemon=True)
+    server = context.Process(target=serve, args=(port,), daemon=True)
     server.start()
-    upstream = ports.recv()
+    upstream = int(ports.recv().rpartition(":")[2])
     proxy = context.Process(target=_proxy, args=(port, upstream, counted), daemon=True)
     proxy.start()
     endpoint = f"http://127.0.0.1:{ports.recv()}"
-    settings = {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "bench",
-        "AWS_SECRET_ACCESS_KEY": "bench",
-        "AWS_REGION": "us-east-1",
-        "NO_PROXY": "127.0.0.1",
-    }
+    settings = environment(endpoint)
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     try:
-        urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{_BUCKET}", method="PUT")).close()
+        create_bucket(endpoint, _BUCKET)
         yield SlowS3(counted)
     finally:
         for name, value in before.items():
@@ -85,15 +78,6 @@ def slow_s3() -> Iterator[SlowS3]:
         for process in (proxy, server):
             process.terminate()
             process.join()
-
-
-def _serve(port: Connection) -> None:
-    from tests.support.s3 import S3Server
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = S3Server()
-    port.send(int(server.endpoint.rpartition(":")[2]))
-    multiprocessing.parent_process().join()  # type: ignore[union-attr]  # it is a child
 
 
 def _proxy(port: Connection, upstream: int, counted: Synchronized[int]) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from itertools import chain
+from datetime import timedelta
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
@@ -18,24 +16,17 @@ from sealbook.book import Book
 from sealbook.config import Settings
 from sealbook.ledger.pointers import rows
 from sealbook.load import sharing
-from sealbook.load.loader import Loader
-from sealbook.load.results import Loaded, LoadEnding
-from sealbook.model import PartitionKey, Verdict
-from sealbook.model.artifacts import SwapResult
+from sealbook.load.results import LoadEnding
+from sealbook.model import Verdict
 from sealbook.model.partition_events import PartitionPublished, read_fact
 from sealbook.model.selection import Selection
-from sealbook.raw import RawStore
 from sealbook.status.verify import verify_ledger
-from sealbook.warehouse.cleanup import Cleanup
 from sealbook.warehouse.store import ArtifactStore
 from sealbook.warehouse.verification import Verification
 from tests.support.ledger import accept, run_id
-from tests.support.loading import no_spark
 from tests.support.pointers import artifact
-from tests.support.published import CONTRACTS, key, open_book, write
-
-ROWS = 3
-KEY = key()
+from tests.support.published import CONTRACTS, open_book, write
+from tests.support.sharing import KEY, ROWS, clean_up, judge, load, put, seal, share
 
 
 @pytest.fixture
@@ -49,63 +40,10 @@ def book(ledger_url: str, tmp_path: Path) -> Iterator[Book]:
         yield book
 
 
-def seal(book: Book, run: int, content: str = "a", key: PartitionKey = KEY, version: str = "1") -> None:
-    """Seal a run; runs of the same content have the same payload."""
-    store = RawStore.open(book.settings.raw)
-    lines = [json.dumps({"id": number, "of": content}).encode() for number in range(ROWS)]
-    store.seal(
-        key,
-        run_id(run),
-        store.write(key, run_id(run), lines),
-        schema_version=version,
-        query_hash="0" * 64,
-        extracted_at=datetime(2026, 1, 2, tzinfo=UTC),
-    )
-
-
-def judge(book: Book, run: int, key: PartitionKey = KEY) -> None:
-    """Accept a run."""
-    book.ledger.judge([accept(key, run, records=ROWS)])
-
-
-def put(book: Book, run: int, copy: int = 0) -> SwapResult:
-    """Accept a run, and publish it in files of its own, as a loader that stages it."""
-    judge(book, run)
-    staged = write(book.settings.warehouse, KEY, run, contract=CONTRACTS["1"], rows=ROWS, copy=copy)
-    return book.ledger.pointers.swap([staged])
-
-
-def loader(book: Book) -> Loader:
-    settings = book.settings
-    queries = settings.sources["demo"].queries.values()
-    return Loader(
-        book.ledger.pointers, queries, no_spark, raw_url=settings.raw, warehouse_url=settings.warehouse
-    )
-
-
-def load(book: Book) -> list[Loaded]:
-    """Load, without Spark."""
-    loading = loader(book)
-    return list(chain.from_iterable(loading.run(loading.plan(Selection()))))
-
-
-def share(book: Book, run: int) -> None:
-    """Seal and accept the same payload as another run, and load it."""
-    seal(book, run)
-    judge(book, run)
-    assert [each.ending for each in load(book)] == [LoadEnding.IDENTICAL]
-
-
 def files(book: Book) -> dict[str, int]:
     """Return every file of the warehouse, and when it was written."""
     root = Path(book.settings.warehouse)
     return {str(file): file.stat().st_mtime_ns for file in root.rglob("*.parquet")}
-
-
-def clean_up(book: Book) -> int:
-    """Remove what nothing needs, with no retention; return how many files went."""
-    cleanup = Cleanup(book.ledger.pointers, ArtifactStore.open(book.settings.warehouse), retain=timedelta(0))
-    return sum(each.files for each in cleanup.remove())
 
 
 def check(book: Book) -> None:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import sys
-import threading
-from contextlib import closing, suppress
+from contextlib import closing
 from importlib import import_module
-from itertools import count
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.context import ForkServerContext
-from types import FrameType
 
-import pyarrow as pa
-
-from sealbook.errors import IllegalMove
 from tests.support.killing import wait_for_the_server
-from tests.support.ledger import reject
-from tests.support.mirrors import Lake, same_rows
-from tests.support.published import QUERY, key, publish
+from tests.support.mirror_histories import ChangingBook
+from tests.support.mirrors import Lake
+from tests.support.steps import Steps
 
 _PACKAGES = ("sealbook.mirror", "sealbook.ledger", "sealbook.storage", "sealbook.warehouse", "pyiceberg")
 _LOADED = (
@@ -34,7 +26,6 @@ _LOADED = (
     "sqlalchemy.dialects.postgresql.psycopg",
     "sqlalchemy.dialects.sqlite",
 )
-_KEYS = [key(customer, day) for customer in range(3) for day in range(3)]
 
 
 def fork_mirrors(kind: str, url: str, root: str, pipe: Pipe) -> None:
@@ -58,20 +49,10 @@ def fork_mirrors(kind: str, url: str, root: str, pipe: Pipe) -> None:
 
 def _mirror_until(step: int, kind: str, url: str, root: str) -> int:
     """Run a mirror, and die by SIGKILL at a step; else return how many steps there were."""
-    steps = count(1)
-
-    def watch(frame: FrameType, event: str, _argument: object) -> None:
-        if event in ("call", "return") and frame.f_globals.get("__name__", "").startswith(_PACKAGES):
-            taken = next(steps)
-            if taken == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-
     with closing(Lake.open(kind, url, root)) as lake:
-        threading.setprofile(watch)
-        sys.setprofile(watch)
-        lake.run()
-        sys.setprofile(None)
-    return next(steps) - 1
+        with Steps(_PACKAGES, step, lambda: os.kill(os.getpid(), signal.SIGKILL)) as steps:
+            lake.run()
+        return steps.taken
 
 
 class KilledMirror:
@@ -82,31 +63,10 @@ class KilledMirror:
         self._forks = processes.Process(target=fork_mirrors, args=(kind, url, root, there))
         self._forks.start()
         there.close()
-        self._chance = random.Random(7)
-        self._runs = count(1)
         self._checked: set[str] = set()
         self.lake = Lake.open(kind, url, root)
-        self.instants: dict[str, pa.Table] = {}
-        """What the book had at each token."""
+        self.book = ChangingBook(self.lake)
         self.kills = 0
-        self._remember()
-
-    def change(self) -> None:
-        """Publish another run of some partitions, or demote one."""
-        ledger, number = self.lake.book.ledger, next(self._runs)
-        if number % 4 == 0:
-            chosen = self._chance.choice(_KEYS)
-            state = ledger.state(chosen)
-            with suppress(IllegalMove):
-                ledger.judge([reject(chosen, int(state.current_run_id or 0), again=f"k{number}")])
-        else:
-            keys, version = self._chance.sample(_KEYS, 2), self._chance.choice("12")
-            publish(ledger, self.lake.warehouse, keys, number, version=version, rows=2)
-        self._remember()
-
-    def _remember(self) -> None:
-        with self.lake.book.snapshot() as at:
-            self.instants[at.token] = at.table(QUERY)
 
     def run(self, step: int) -> int | None:
         """Run the mirror until a step; return how many there were if it came to its end."""
@@ -127,24 +87,16 @@ class KilledMirror:
 
     def check(self) -> None:
         """Hold each commit that is new against the instant that it names; they come in order."""
-        found = self.lake.commits()
-        tokens = [token for _, token in found]
-        order = list(self.instants)
-        places = [order.index(str(token)) for token in tokens]
-        assert places == sorted(set(places)), "an instant was repeated, or came out of order"
-        for commit, token in found:
-            if commit not in self._checked:
-                assert same_rows(self.lake.rows(commit), self.instants[str(token)]), commit
-                self._checked.add(commit)
+        self._checked.update(self.book.history.check(self.lake, self._checked))
 
 
 def kill_rounds(killed: KilledMirror, rounds: int) -> None:
     """Kill the mirror at one step after the other, so many times, while the book changes."""
-    killed.change()
+    killed.book.change()
     whole = killed.run(0)
     assert whole is not None
     for step in range(1, rounds + 1):
-        killed.change()
+        killed.book.change()
         # The first run of a table has the most steps; what a later one does not reach, it has done.
         killed.run(1 + (step - 1) * whole // rounds)
         killed.check()

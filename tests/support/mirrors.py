@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -52,7 +53,7 @@ class Lake:
         form = MirrorFormat.ICEBERG if kind == "iceberg" else MirrorFormat.DELTA
         mirror = MirrorSettings(MIRROR, form, location, (AssetName(SOURCE, QUERY),))
         opened = open_book(ledger_url, warehouse, contracts, present)
-        book = Book(replace(opened.settings, mirrors={MIRROR: mirror}))
+        book = Book(replace(opened.settings, raw=f"{root}/raw", mirrors={MIRROR: mirror}))
         return cls(kind, ledger_url, warehouse, location, book)
 
     def run(self, *, rebuild: bool = False, check: bool = False) -> Mirrored:
@@ -61,16 +62,22 @@ class Lake:
         assert done.failed is None, done.failed
         return done
 
-    def delta(self, version: int | None = None, **options: str) -> DeltaTable:
+    def delta(self, version: int | None = None) -> DeltaTable:
         """Open the table as anybody would."""
+        options = {"allow_http": "true"} if self.location.startswith("s3://") else None
         return DeltaTable(f"{self.location}/{SOURCE}/{QUERY}", version=version, storage_options=options)
 
     def iceberg(self) -> Any:
         """Open the table as anybody would."""
         uri = parse_url(self.url).render_as_string(hide_password=False)
-        catalog = load_catalog(MIRROR, type="sql", uri=uri)
+        catalog = load_catalog(MIRROR, type="sql", uri=uri, **self._s3())
         self.opened.callback(catalog.close)
         return catalog.load_table((SOURCE, QUERY))
+
+    def _s3(self) -> dict[str, str]:
+        if not self.location.startswith("s3://"):
+            return {}
+        return {"s3.endpoint": os.environ["AWS_ENDPOINT_URL"], "s3.region": os.environ["AWS_REGION"]}
 
     def close(self) -> None:
         """Close what was opened."""
@@ -93,6 +100,13 @@ class Lake:
             return [(str(each.snapshot_id), each.summary.get(TOKEN)) for each in found]
         history = sorted(self.delta().history(), key=lambda each: int(each["version"]))
         return [(str(each["version"]), each.get(TOKEN)) for each in history]
+
+    def paths(self, commit: str) -> set[str]:
+        """Return the files that the mirror names at a commit."""
+        if self.kind == "iceberg":
+            scan = self.iceberg().scan(snapshot_id=int(commit))
+            return {each.file.file_path for each in scan.plan_files()}
+        return set(self.delta(int(commit)).file_uris())
 
     def is_equal(self) -> bool:
         """Say whether the mirror has what the book has."""

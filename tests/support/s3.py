@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import count
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
@@ -76,7 +79,7 @@ class S3Server:
     def new_bucket(self) -> str:
         """Make a bucket that no other test uses."""
         name = f"bucket-{next(self._buckets)}"
-        urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")).close()
+        create_bucket(self.endpoint, name)
         return name
 
     def expect(self, fault: Fault | None) -> None:
@@ -106,6 +109,29 @@ class S3Server:
         self._server.server_close()
 
 
+def create_bucket(endpoint: str, name: str) -> None:
+    """Make a bucket."""
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{name}", method="PUT")).close()
+
+
+def serve(told: Connection) -> None:
+    """Serve in a process of its own, and tell the endpoint; it ends with its parent."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    told.send(S3Server().endpoint)
+    multiprocessing.parent_process().join()  # type: ignore[union-attr]  # it is a child
+
+
+def environment(endpoint: str) -> dict[str, str]:
+    """Return the variables that lead to a server."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Server]:
     """Start the S3 server, once for each test process."""
@@ -118,13 +144,30 @@ def s3_server() -> Iterator[S3Server]:
 @pytest.fixture
 def s3_url(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     """A prefix in an empty bucket, reachable by what the environment says."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server.endpoint)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for name, value in environment(s3_server.endpoint).items():
+        monkeypatch.setenv(name, value)
     s3_server.expect(None)
     return f"s3://{s3_server.new_bucket()}/raw"
+
+
+@pytest.fixture
+def s3_apart(processes: ForkServerContext, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty bucket of a server in a process of its own.
+
+    For libraries that keep Python's lock while they wait for an answer.
+    """
+    here, there = processes.Pipe()
+    server = processes.Process(target=serve, args=(there,), daemon=True)
+    server.start()
+    there.close()
+    endpoint = here.recv()
+    for name, value in environment(endpoint).items():
+        monkeypatch.setenv(name, value)
+    create_bucket(endpoint, "apart")
+    yield "s3://apart"
+    server.terminate()
+    server.join()
+    here.close()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ state of a table, and makes checkpoints.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -16,7 +17,7 @@ from uuid import uuid4
 import msgspec
 import pyarrow as pa
 
-from sealbook.errors import Conflict, MissingExtra, Permanent
+from sealbook.errors import Conflict, MissingExtra, Permanent, first_line
 from sealbook.mirror.table import SHAPE, TOKEN, Batch, Commit, DataFile, HeldFile
 from sealbook.model.column_types import ColumnType
 from sealbook.read.schema import KEY_TYPES, Schema, arrow_schema
@@ -64,25 +65,29 @@ class DeltaMirror:
     def latest(self) -> Commit | None:
         """Look at the table anew, and return its latest commit; None if it is not there."""
         from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
 
-        options = self._options()
         self._table = None
-        if not DeltaTable.is_deltatable(self._uri, options):
-            return None
-        self._table = table = DeltaTable(self._uri, storage_options=options)
+        with self._translated():
+            try:
+                table = DeltaTable(self._uri, storage_options=self._options())
+            except TableNotFoundError:
+                return None
+            said = next(iter(table.history(1)), {})  # a commit of others need not say anything of itself
+        self._table = table
         if table.protocol().min_reader_version > _PROTOCOL["minReaderVersion"]:
             raise Permanent(
                 f"somebody gave the Delta table {self._uri} features that a mirror does not write",
                 remedy=f"Remove {self._uri}/_delta_log; the next run makes the table anew.",
             )
-        [said] = table.history(1)
-        at = datetime.fromtimestamp(said["timestamp"] / 1000, UTC)
+        at = datetime.fromtimestamp(said["timestamp"] / 1000, UTC) if "timestamp" in said else None
         return Commit(str(table.version()), at, said.get(TOKEN), said.get(SHAPE))
 
     def files(self) -> list[HeldFile]:
         """Return what the table holds at its latest commit."""
         assert self._table is not None
-        found = pa.table(self._table.get_add_actions(flatten=True))
+        with self._translated():
+            found = pa.table(self._table.get_add_actions(flatten=True))
         # A table without files has none of these columns, and one that others made anew may lack some.
         names = ("path", "size_bytes", *(f"partition.{name}" for name in KEY_TYPES))
         none = [None] * found.num_rows
@@ -91,7 +96,7 @@ class DeltaMirror:
         for path, size, *values in zip(*named, strict=True):
             key = dict(zip(KEY_TYPES, values, strict=True))
             slot = (str(key["customer_id"]), key["logical_date"])
-            held.append(HeldFile(slot, str(key["run_id"]), path, (size, _texts(key))))
+            held.append(HeldFile(slot, str(key["run_id"]), path, (size, key)))
         return held
 
     def path_of(self, file: DataFile) -> str:
@@ -152,9 +157,22 @@ class DeltaMirror:
     def _checkpoint(self) -> None:
         from deltalake import DeltaTable
 
-        table = DeltaTable(self._uri, storage_options=self._options())
-        table.create_checkpoint()
-        table.cleanup_metadata()
+        with self._translated():
+            table = DeltaTable(self._uri, storage_options=self._options())
+            table.create_checkpoint()
+            table.cleanup_metadata()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        from deltalake.exceptions import DeltaError
+
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            raise Permanent(
+                f"the Delta table {self._uri} cannot be used: {first_line(error)}",
+                remedy=f"If its log is damaged, remove {self._uri}/_delta_log: the next run makes it anew.",
+            ) from error
 
     def _options(self) -> dict[str, str]:
         is_s3 = self.url.startswith("s3://")
@@ -182,13 +200,13 @@ def _added(file: DataFile, path: str) -> dict[str, Any]:
 
 
 def _removed(held: HeldFile, at: int) -> dict[str, Any]:
-    size, values = held.known  # as `files` gave it
+    size, key = held.known  # as `files` gave it
     return {
         "path": held.path,
         "deletionTimestamp": at,
         "dataChange": True,
         "extendedFileMetadata": True,
-        "partitionValues": values,
+        "partitionValues": _texts(key),
         "size": size,
     }
 

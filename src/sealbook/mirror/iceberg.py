@@ -7,6 +7,7 @@ partition of a file, as the format says.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -19,6 +20,7 @@ from sealbook.mirror.table import SHAPE, TOKEN, Batch, Commit, DataFile, HeldFil
 from sealbook.model.column_types import ColumnType, DecimalType
 from sealbook.model.publication import Published
 from sealbook.read.schema import KEY_TYPES, Schema, arrow_schema
+from sealbook.storage import s3_endpoint
 from sealbook.warehouse.part_files import PartFiles
 from sealbook.warehouse.store import ArtifactStore
 
@@ -208,12 +210,19 @@ def open_catalog(mirror: str, properties: Mapping[str, str], ledger_url: str) ->
     given = dict(properties) or {"type": "sql", "uri": ledger_url}
     name = given.pop("name", mirror)
     try:
-        return load_catalog(name, **given)
+        return load_catalog(name, **{**_s3(), **given})
     except (ValueError, ImportError) as error:
         raise ConfigError(
             f"the catalogue of mirror {mirror} cannot be opened: {first_line(error)}",
             remedy="Correct the properties under `catalog`; they are those of pyiceberg.",
         ) from error
+
+
+def _s3() -> dict[str, str]:
+    """Return which S3 server the environment names, as all else here uses it: pyiceberg does not look."""
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    found = {"s3.endpoint": s3_endpoint(), "s3.region": region}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def is_promoted(own: ColumnType, shown: ColumnType) -> bool:

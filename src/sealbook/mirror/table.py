@@ -44,7 +44,8 @@ class Commit:
 
     name: str
     """The version of a Delta table, the snapshot of an Iceberg table."""
-    at: datetime
+    at: datetime | None
+    """None if it does not say."""
     token: str | None = None
     shape: str | None = None
 

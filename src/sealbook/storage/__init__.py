@@ -2,7 +2,7 @@
 
 from sealbook.storage.failures import Writer, reported, translated
 from sealbook.storage.objects import Branch, Entry, Storage
-from sealbook.storage.opening import may_use_http, missing_folder, open_storage
+from sealbook.storage.opening import may_use_http, missing_folder, open_storage, s3_endpoint
 
 __all__ = [
     "Branch",
@@ -13,5 +13,6 @@ __all__ = [
     "missing_folder",
     "open_storage",
     "reported",
+    "s3_endpoint",
     "translated",
 ]

@@ -121,9 +121,14 @@ def _open_bucket(what: str, parts: SplitResult, options: Mapping[str, str]) -> t
     return url, Storage(store, url)
 
 
+def s3_endpoint() -> str | None:
+    """Return the S3 server that the environment names; None for that of AWS."""
+    return next(filter(None, map(os.environ.get, _S3_ENDPOINTS)), None)
+
+
 def may_use_http(options: Mapping[str, str] = _NONE) -> bool:
     """Say whether a server is to be reached without TLS: on this machine, or where AWS_ALLOW_HTTP says so."""
-    endpoint = options.get("endpoint") or next(filter(None, map(os.environ.get, _S3_ENDPOINTS)), "")
+    endpoint = options.get("endpoint") or s3_endpoint() or ""
     if urlsplit(endpoint).scheme != "http":
         return False
     allowed = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
