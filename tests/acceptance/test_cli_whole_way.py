@@ -98,9 +98,7 @@ def test_extract_validate_load_read_verify_and_clean_up(book: Path) -> None:
     same = pipeline()
 
     assert {(row["n"], row["run"]) for row in sealbook("sql", QUESTION)} == {(5, same)}
-    assert (
-        sealbook("warehouse", "gc", "--retain", "0m") == []
-    )  # the same payload shares its files
+    assert sealbook("warehouse", "gc", "--retain", "0m") == []  # the same payload shares its files
     assert sealbook("warehouse", "verify") == []
 
     restate(book)
