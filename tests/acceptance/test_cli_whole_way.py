@@ -11,6 +11,7 @@ import yaml
 
 from sealbook.extract.sources.demo import demo_configuration
 from tests.support.cli import run
+from tests.support.demo_books import restate
 from tests.support.ledger import PostgresqlServer
 
 if TYPE_CHECKING:
@@ -57,14 +58,6 @@ def book(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) ->
     (tmp_path / "sealbook.yaml").write_text(yaml.safe_dump(settings))
     (tmp_path / "demo.yaml").write_text(demo_configuration())
     return tmp_path
-
-
-def restate(book: Path) -> None:
-    """Let the source give other rows from now on."""
-    file = book / "sealbook.yaml"
-    settings = yaml.safe_load(file.read_text())
-    settings["sources"]["demo"]["options"]["seed"] = 1
-    file.write_text(yaml.safe_dump(settings))
 
 
 def test_extract_validate_load_read_verify_and_clean_up(book: Path) -> None:

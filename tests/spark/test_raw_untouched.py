@@ -22,6 +22,7 @@ from sealbook.raw.leftovers import LEAST_AGE
 from sealbook.warehouse.cleanup import Cleanup
 from sealbook.warehouse.store import ArtifactStore
 from sealbook.warehouse.verification import Verification
+from tests.support.demo_books import restate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,14 +47,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "demo.yaml").write_text(demo_configuration())
     (tmp_path / "sealbook.yaml").write_text(yaml.safe_dump(settings))
     return tmp_path
-
-
-def restate(folder: Path) -> None:
-    """Let the source give other rows from now on."""
-    file = folder / "sealbook.yaml"
-    settings = yaml.safe_load(file.read_text())
-    settings["sources"]["demo"]["options"]["seed"] = 1
-    file.write_text(yaml.safe_dump(settings))
 
 
 def bytes_of(raw: Path) -> dict[str, str]:

@@ -41,3 +41,11 @@ def write_demo_book(folder: Path, **settings: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sealbook.yaml").write_text(yaml.safe_dump(book, sort_keys=False))
     (folder / "demo.yaml").write_text(yaml.safe_dump({"source": "demo", "queries": query}, sort_keys=False))
+
+
+def restate(folder: Path) -> None:
+    """Let the source of a demo book give other rows from now on."""
+    file = folder / "sealbook.yaml"
+    settings = yaml.safe_load(file.read_text())
+    settings["sources"]["demo"]["options"]["seed"] = 1
+    file.write_text(yaml.safe_dump(settings))
