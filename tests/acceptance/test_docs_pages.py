@@ -212,7 +212,9 @@ def test_run_the_loop(book: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for command in (by_cron, by_airflow):
         here = command.replace("/srv/book", str(book))
-        subprocess.run(["bash", "-c", here], check=True, env={**os.environ, "PATH": path}, timeout=120)
+        ended = subprocess.run(["bash", "-c", here], env={**os.environ, "PATH": path}, timeout=120)
+        # Done in part: once the book is five minutes old, what was rejected is tried again, and is again.
+        assert ended.returncode in (0, 3)
     told = [json.loads(line)["event"] for line in (book / "tick.log").read_text().splitlines()]
     assert told
 
