@@ -6,6 +6,7 @@ import os
 import signal
 from contextlib import closing
 from importlib import import_module
+from itertools import count
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.context import ForkServerContext
 
@@ -55,6 +56,10 @@ def _mirror_until(step: int, kind: str, url: str, root: str) -> int:
         return steps.taken
 
 
+_GOLDEN = 0.618034
+"""Multiples of it lie evenly between whole numbers, however many there are."""
+
+
 class KilledMirror:
     """A book that changes, and its mirror, which is killed again and again."""
 
@@ -90,16 +95,20 @@ class KilledMirror:
         self._checked.update(self.book.history.check(self.lake, self._checked))
 
 
-def kill_rounds(killed: KilledMirror, rounds: int) -> None:
-    """Kill the mirror at one step after the other, so many times, while the book changes."""
-    killed.book.change()
-    whole = killed.run(0)
-    assert whole is not None
-    for step in range(1, rounds + 1):
+def kill_often(killed: KilledMirror, kills: int) -> None:
+    """Kill the mirror so many times, at steps that are spread over a run, while the book changes."""
+    steps = 0
+    for _ in range(4):  # of each kind of change, without a kill, to know how many there are
         killed.book.change()
-        # The first run of a table has the most steps; what a later one does not reach, it has done.
-        killed.run(1 + (step - 1) * whole // rounds)
+        steps = max(steps, killed.run(0) or 0)
+    for number in count(1):
+        killed.book.change()
+        killed.run(1 + int(number * _GOLDEN % 1 * steps))
         killed.check()
+        if killed.kills == kills:
+            break
+        if number % 2:  # else the next one begins where this one was killed, and has more to do
+            assert killed.run(0) is not None
     assert killed.run(0) is not None
     killed.check()
     assert killed.lake.is_equal()

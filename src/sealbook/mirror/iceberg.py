@@ -41,6 +41,7 @@ _PROPERTIES = {
 }
 _PROMOTED = {(ColumnType.INT, ColumnType.BIGINT), (ColumnType.FLOAT, ColumnType.DOUBLE)}
 _EPOCH = date(1970, 1, 1)
+_ATTEMPTS = 5
 
 
 class IcebergMirror:
@@ -106,17 +107,30 @@ class IcebergMirror:
     def commit(self, batch: Batch) -> str:
         """Commit one snapshot; Conflict if somebody else has."""
         with self._translated():
-            transaction = self._begin()
-            if batch.whole:
-                self._reshape(transaction, batch.schema, batch.names)
-            said = {TOKEN: batch.token, SHAPE: batch.shape}
+            table = self._committed(batch, _ATTEMPTS)
+        return str(table.metadata.current_snapshot_id)
+
+    def _committed(self, batch: Batch, attempts: int) -> Table:
+        from pyiceberg.exceptions import ValidationException
+
+        metadata = None if self._table is None else self._table.metadata
+        transaction = self._begin()
+        if batch.whole:
+            self._reshape(transaction, batch.schema, batch.names)
+        said = {TOKEN: batch.token, SHAPE: batch.shape}
+        try:
             with transaction.update_snapshot(snapshot_properties=said).overwrite() as snapshot:
                 for held in batch.removed:
                     snapshot.delete_data_file(held.known)
                 for file in batch.added:
                     snapshot.append_data_file(_data_file(file, self.path_of(file)))
-            table = transaction.commit_transaction()
-        return str(table.metadata.current_snapshot_id)
+        except ValidationException:
+            # pyiceberg looks for the files in several threads, which share what they compare by: at times it
+            # misses one that is there. Nothing is committed yet; on another commit it is not tried again.
+            if attempts == 1 or self._table is None or self._table.metadata is not metadata:
+                raise
+            return self._committed(batch, attempts - 1)
+        return transaction.commit_transaction()
 
     def __str__(self) -> str:
         return ".".join(self._name)
