@@ -123,7 +123,7 @@ def test_the_story(open_console: Open, folder: Path, book: Book) -> None:
     page.keyboard.press("Escape")
     expect(drawer).to_be_hidden()
     expect(page).not_to_have_url(re.compile("open="))  # a dialog tells that it is closed a moment later
-    expect(cell).to_be_focused()
+    assert page.evaluate("document.activeElement.getAttribute('href')") == f"/partitions/{FAILED}"
     page.go_back()  # the address of the drawer opens it again
     expect(drawer.get_by_text("not readable")).to_be_visible()
     drawer.get_by_role("link", name="Open as a page").click()
