@@ -14,7 +14,6 @@ from sealbook.model.words import counted
 
 _QUIET = frozenset({"claimed", "waiting"})
 """What people do not want to read each time."""
-_FAILURES = frozenset({"failed", "accounts_failed"})
 
 
 @dataclass
